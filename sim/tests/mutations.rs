@@ -116,6 +116,8 @@ fn grantor(mutation: GrantorRule) -> Noticed {
         GrantorRule::KeptFree => Noticed::Story(turns::of_a_lower_priority),
         // Simulations notice it about once in twenty thousand seeds (7627365: I28).
         GrantorRule::TurnsCorrected => Noticed::Story(turns::for_a_unit_that_comes_and_goes),
+        // One of twenty thousand simulations noticed it (7706345: I20), which takes another course since.
+        GrantorRule::TurnsWait => Noticed::Story(turns::that_its_polls_never_meet),
         GrantorRule::NewestConfig => Swarm(200),      // 13: I26
         GrantorRule::OldLeadersCharged => Swarm(900), // 7, 73: I3; 8: I2
         GrantorRule::NumberAhead => Noticed::Story(numbers::late_and_forgotten),
@@ -242,7 +244,7 @@ fn no_rule_about_leases_of_domains_can_be_left_out() {
 
 #[test]
 fn no_rule_about_units_that_go_round_can_be_left_out() {
-    for rule in [GrantorRule::KeptFree, GrantorRule::TurnsCorrected] {
+    for rule in [GrantorRule::KeptFree, GrantorRule::TurnsCorrected, GrantorRule::TurnsWait] {
         check(Mutation::Grantor(rule), &grantor(rule));
     }
 }

@@ -75,6 +75,8 @@ pub enum Rule {
     KeptFree,
     /// A unit that is had or lost between two turns counts as much as it would have at a turn.
     TurnsCorrected,
+    /// The turn of a holder that polls waits for its poll.
+    TurnsWait,
     /// A leader grants by no older configuration than was in force before.
     NewestConfig,
     /// A heartbeat renews nothing while a cut is being carried out.
@@ -196,6 +198,7 @@ impl Rule {
         Rule::PartsInTurn,
         Rule::KeptFree,
         Rule::TurnsCorrected,
+        Rule::TurnsWait,
         Rule::NewestConfig,
         Rule::RenewAfterDebt,
         Rule::MarkFirst,

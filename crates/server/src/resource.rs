@@ -225,6 +225,9 @@ impl Resource {
             // Or it could show that it is the holder from here on.
             reply.grant.token = Vec::new();
         }
+        if let Some(reply) = &reply {
+            self.note_poll(now, slot, reply);
+        }
         self.holders.schedule(slot, &self.terms);
         self.rank(slot);
         self.note_shortage(now, slot);

@@ -18,7 +18,7 @@ use lessor_sim::mutation::GrantorRule::{
     OldLeadersCharged, OldLivesCharged, OldRecordDoubted, OutCounts, OwnKept, PartsInTurn, PartsWhole,
     PeakFromSpare, PollersProven, PostCut, RecallToPart, RenewAfterDebt, ResealLate, RestChecked,
     RestGuarded, SaidAnew, ShownBeyondLimit, ShownIsAll, TokenAmount, TokenCheck, ToldBelow, ToldOnce,
-    TurnsCorrected, UnitsCounted, UnitsWithinBurst, UntoldIsUnknown,
+    TurnsCorrected, TurnsWait, UnitsCounted, UnitsWithinBurst, UntoldIsUnknown,
 };
 use lessor_sim::mutation::HolderRule::{
     DeadlineStays, Fence, FromReport, InOrder, OutIsHeld, PromiseKept, RenewAdopted, SafeWithinLease,
@@ -135,6 +135,7 @@ const NOT_NOTICED: [(Mutation, &str); 68] = [
     // Nothing is taken in turn.
     (Grantor(KeptFree), "unary"),
     (Grantor(TurnsCorrected), "unary"),
+    (Grantor(TurnsWait), "unary"),
     // There is one configuration.
     (Grantor(CoveredLease), "a node between"),
     (Grantor(NewestConfig), "unary, a succession"),

@@ -51,6 +51,13 @@ pub(crate) fn gauge(capacity: u64) -> Repository {
     Repository::new(vec![template]).expect("it holds together")
 }
 
+/// The same of one whose turns last for `quantum`.
+pub(crate) fn gauge_in_turns(capacity: u64, quantum: Duration) -> Repository {
+    let gauge = gauge(capacity);
+    let template = Template { quantum: Some(quantum), ..Template::clone(&gauge.templates()[0]) };
+    Repository::new(vec![template]).expect("it holds together")
+}
+
 /// The first leader.
 pub(crate) fn first(without: Option<Mutation>, capacity: u64) -> Node {
     lead(without, capacity, 1, Some(Record::default()))

@@ -1,5 +1,5 @@
-//! Units that go round among those who poll: while somebody of a higher priority is short of one, and while there are now more
-//! of them and now less.
+//! Units that go round among those who poll: while somebody of a higher priority is short of one, while there are now more
+//! of them and now less, and while turns are shorter than the time between two polls.
 
 use std::time::Duration;
 
@@ -82,6 +82,42 @@ fn longest_without_a_unit(without: Option<Mutation>, after: u64) -> u64 {
         }
     }
     longest / TICKS
+}
+
+/// One who asks forty times a second, and one who asks once in a second or once in five, whatever it is told, share a unit in
+/// turns of an eighth of a second: the polls of the other one fall always into the same of eight turns.
+pub(crate) fn that_its_polls_never_meet(without: Option<Mutation>) -> Option<String> {
+    let worst =
+        [1, 5].into_iter().flat_map(|pace| (0..5).map(move |phase| polls_in_vain(without, pace, phase)));
+    // A poll in which it is not in line, one in which the unit is still out, and the one in which it gives it back.
+    worst
+        .max()
+        .filter(|&most| most > 3)
+        .map(|most| format!("{most} polls in a row, or turns as long, bring no unit"))
+}
+
+/// The most polls in a row that bring the slow one of them no unit, or the longest time in which the other one has none, in
+/// those; if the slow one asks every `pace` seconds, and `phase` ticks later than turns begin.
+fn polls_in_vain(without: Option<Mutation>, pace: u64, phase: u64) -> u64 {
+    const TICKS: u64 = 40;
+    let mut node = hall::first(without, 1);
+    node.reload(Time::ZERO, hall::gauge_in_turns(1, Duration::from_millis(125)));
+    let [mut often, mut rarely] = ["ann", "bob"].map(|name| Poller::new(name, 0));
+    let (mut in_vain, mut since, mut most) = (0, 0, 0);
+    for tick in 0..40 * pace * TICKS {
+        let now = Time::ZERO + Duration::from_millis(1_000 / TICKS * tick);
+        often.poll(&mut node, now);
+        since = if often.units() > 0 { tick } else { since };
+        if tick % (pace * TICKS) == phase {
+            rarely.poll(&mut node, now);
+            in_vain = if rarely.units() > 0 { 0 } else { in_vain + 1 };
+        }
+        // They come to know each other first.
+        if tick > 10 * pace * TICKS {
+            most = most.max(in_vain).max((tick - since) / (pace * TICKS));
+        }
+    }
+    most
 }
 
 // === impl Poller ===

@@ -7,8 +7,10 @@
 
 mod child;
 mod children;
+mod polls;
 mod reserve;
 mod rotation;
+mod seats;
 mod totals;
 
 use std::time::Duration;

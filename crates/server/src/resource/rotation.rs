@@ -9,10 +9,10 @@ use std::time::Duration;
 use lessor_algorithms::rotation::parts;
 use lessor_proto::{Amount, Time};
 
-use super::Resource;
 use super::answer::SOON;
 use super::holders::{Child, Short, UnitClaim};
 use super::slab::Slot;
+use super::{Reply, Resource};
 use crate::mutation::Rule;
 use crate::repository::Kind;
 
@@ -49,7 +49,7 @@ impl Resource {
             let (whole, fraction) = self.parts_by(&mut level, child);
             units = units.saturating_sub(whole);
             if fraction > 0.0 {
-                claims.push(self.claim_of(slot, child, whole, fraction));
+                claims.push(self.claim_of(now, slot, child, whole, fraction));
             }
         }
         let many = self.holders.children().len().saturating_sub(FEW);
@@ -74,7 +74,8 @@ impl Resource {
     }
 
     /// The most that the holder at `slot` may be granted, lest it takes what is kept free for others: for all that it
-    /// gets those of a higher priority go first, and for its turn those of its own that miss what is theirs for good.
+    /// gets those of a higher priority go first, and for its turn those of its own that miss what is theirs for good, and
+    /// those who poll and have waited for theirs since before.
     pub(super) fn beside_reserve(&self, slot: Slot) -> Amount {
         if !self.holders.rotation().keeps_free() {
             return Amount::MAX;
@@ -87,12 +88,16 @@ impl Resource {
             charged.saturating_add(free.saturating_sub(kept))
         };
         let whole = self.units(self.parts(child).0);
-        beside(false).min(beside(true).max(whole))
+        let waiting = self.units(self.holders.rotation().waiting_before(slot));
+        beside(false).min(beside(true).saturating_sub(waiting).max(charged.max(whole)))
     }
 
     /// Keeps free what the holder at `slot`, which was just granted `amount` of `target`, is short of for good, until it
     /// should have asked again.
     pub(super) fn keep_free(&mut self, now: Time, slot: Slot, target: Amount, amount: Amount) {
+        if amount >= target {
+            self.holders.rotation_mut().note_served(slot);
+        }
         if !self.terms.is_whole() || !self.ledger.rules().keep(Rule::KeptFree) {
             return;
         }
@@ -129,6 +134,20 @@ impl Resource {
         !self.holders.rotation().has_extra(slot) && self.parts(self.holders.at(slot)).1 > 0.0
     }
 
+    /// Notes when the holder at `slot`, which asked at `now` and is answered with `reply`, is to ask again.
+    pub(super) fn note_poll(&mut self, now: Time, slot: Slot, reply: &Reply) {
+        if !self.terms.is_whole() || self.pusher.peer(slot).is_some() {
+            return;
+        }
+        let refresh = reply.grant.refresh_interval;
+        let told = match self.holders.at(slot).incarnated {
+            true => reply.retry.map_or(refresh, |retry| retry.min(refresh)),
+            // They know whole seconds only.
+            false => Duration::from_secs(refresh.as_secs().max(1)),
+        };
+        self.holders.rotation_mut().note_poll(now, slot, told);
+    }
+
     /// The units that a holder has for good, and the fraction of one more. Of the last one that is wanted nobody has a
     /// fraction only: a part of a unit is of no use.
     fn parts(&self, child: &Child) -> (u64, f64) {
@@ -150,13 +169,16 @@ impl Resource {
         if whole >= wants { (wants, 0.0) } else { (whole, fraction) }
     }
 
-    fn claim_of(&self, slot: Slot, child: &Child, whole: u64, fraction: f64) -> UnitClaim {
+    fn claim_of(&self, now: Time, slot: Slot, child: &Child, whole: u64, fraction: f64) -> UnitClaim {
         let began = self.holders.rotation().began();
+        let listens = self.pusher.peer(slot).is_some();
         UnitClaim {
             slot,
             fraction,
             holds: child.account().last().is_some_and(|last| last.amount > self.units(whole)),
-            awake: began.is_none_or(|began| child.basis >= began) || self.pusher.peer(slot).is_some(),
+            awake: began.is_none_or(|began| child.basis >= began) || listens,
+            polls: !listens && self.ledger.rules().keep(Rule::TurnsWait),
+            asks: child.basis == now,
         }
     }
 }

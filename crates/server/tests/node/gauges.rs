@@ -320,6 +320,21 @@ proptest! {
         prop_assert!(worst <= 1.0, "waited {worst} times what is allowed");
     }
 
+    // A turn is shorter than the time between two polls, so it lasts for as long as it takes to take a unit by a poll, and to
+    // give it back by another.
+    #[test]
+    fn nobody_who_polls_waits_for_turns_that_its_polls_do_not_meet(
+        wanters in prop::collection::vec(wanter(any::<bool>()), 2..12),
+        capacity in 1u64..12,
+        rotate in rotates(),
+        millis in prop_oneof![Just(100u64), Just(125), Just(333), Just(500), Just(1_000)],
+    ) {
+        let quantum = Duration::from_millis(millis);
+        let mut pool = Pool::new(gauge(capacity, rotate, quantum), wanters);
+        let worst = worst_wait(&mut pool, quantum + Duration::from_secs(2), Duration::from_millis(1_100));
+        prop_assert!(worst <= 1.0, "waited {worst} times what is allowed");
+    }
+
     // Whoever comes, goes or changes its mind between turns.
     #[test]
     fn no_unit_is_held_twice_or_in_parts(

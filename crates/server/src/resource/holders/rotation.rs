@@ -12,13 +12,19 @@
 //!
 //! Who was given a unit at a turn and could not have it in time, because the one before it was still using it, keeps its
 //! turn as long as it goes on asking.
+//!
+//! Who polls takes part in the quanta in which it is expected to ask ([`super::polls`]), and a turn that it gets waits for
+//! its poll. Meanwhile its lag stays as it is, and what its fraction leaves goes to those who are there. If it does not come
+//! its turn was none.
 
 use std::time::Duration;
 
 use lessor_algorithms::{Rotate, Rotation};
 use lessor_proto::{Amount, Time};
 
+use super::polls::LastPoll;
 use super::reserve::{Short, UnitReserve};
+use super::seats::{Seat, SeatId, Seats};
 use crate::repository::Template;
 use crate::resource::slab::Slot;
 
@@ -33,6 +39,8 @@ struct RotationTurns {
     /// Knows seats by their numbers first: slots are used again.
     rotation: Rotation<SeatId>,
     seats: Seats,
+    /// The number of turns that wait for polls.
+    waiting: u64,
     reserve: UnitReserve,
     /// When the last turn was taken.
     began: Option<Time>,
@@ -46,29 +54,6 @@ struct RotationTurns {
     next_look: Time,
 }
 
-/// The number of a seat, and the slot of its holder.
-type SeatId = (u64, Slot);
-
-/// The place of a holder with a fraction.
-#[derive(Clone, Copy, Debug)]
-struct Seat {
-    number: u64,
-    /// Whether it has one unit more than its whole ones in this quantum.
-    extra: bool,
-    /// Whether it had when the seats began to be looked at.
-    had: bool,
-}
-
-/// The seats, by the slots of their holders, and in the order of their numbers.
-#[derive(Clone, Default, Debug)]
-struct Seats {
-    by_slot: Vec<Option<Seat>>,
-    /// Those whose holders are gone are among them until the next look.
-    by_number: Vec<SeatId>,
-    /// The number of the last seat.
-    last: u64,
-}
-
 /// The claim of one holder, as far as units cannot be divided.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::resource) struct UnitClaim {
@@ -78,6 +63,10 @@ pub(in crate::resource) struct UnitClaim {
     pub(in crate::resource) holds: bool,
     /// It can be expected to take a unit: it has asked since the last turn, or listens.
     pub(in crate::resource) awake: bool,
+    /// Its turns wait for its polls.
+    pub(in crate::resource) polls: bool,
+    /// It asks at this moment.
+    pub(in crate::resource) asks: bool,
 }
 
 // === impl UnitRotation ===
@@ -109,10 +98,33 @@ impl UnitRotation {
 
     /// The holder at `slot` is gone.
     pub(in crate::resource) fn leave(&mut self, slot: Slot) {
+        self.note_served(slot);
         if let Some(turns) = &mut self.0 {
             turns.seats.remove(slot);
             turns.reserve.set(slot, None);
         }
+    }
+
+    /// The holder at `slot`, which polls, is told at `now` to come back after `told`.
+    pub(in crate::resource) fn note_poll(&mut self, now: Time, slot: Slot, told: Duration) {
+        if let Some(seat) = self.0.as_mut().and_then(|turns| turns.seats.get_mut(slot)) {
+            seat.poll = Some(LastPoll::new(now, told, seat.poll));
+        }
+    }
+
+    /// The holder at `slot` has all that is due to it.
+    pub(in crate::resource) fn note_served(&mut self, slot: Slot) {
+        let Some(turns) = &mut self.0 else { return };
+        let waited = turns.seats.get_mut(slot).is_some_and(|seat| std::mem::take(&mut seat.waits));
+        turns.waiting -= u64::from(waited);
+    }
+
+    /// The number of units that others than the holder at `slot` are to find when they ask, as their turn is older: none for
+    /// one that waits like them.
+    pub(in crate::resource) fn waiting_before(&self, slot: Slot) -> u64 {
+        let Some(turns) = &self.0 else { return 0 };
+        let waits = turns.seats.get(slot).is_some_and(|seat| seat.waits);
+        if waits { 0 } else { turns.waiting }
     }
 
     /// When the seats or the reserve have to be looked at.
@@ -137,7 +149,7 @@ impl UnitRotation {
 
     /// Whether anything is kept free for anybody.
     pub(in crate::resource) fn keeps_free(&self) -> bool {
-        self.0.as_ref().is_some_and(|turns| turns.reserve.next_end().is_some())
+        self.0.as_ref().is_some_and(|turns| turns.reserve.next_end().is_some() || turns.waiting > 0)
     }
 
     /// Keeps nothing free for those who have not come back by `now`. Returns whether there were any.
@@ -199,6 +211,7 @@ impl RotationTurns {
             quantum,
             rotation: Rotation::new(rotate),
             seats: Seats::default(),
+            waiting: 0,
             reserve: UnitReserve::default(),
             began: None,
             next: None,
@@ -221,13 +234,13 @@ impl RotationTurns {
         let earliest = self.began.map_or(now, |began| began + self.quantum);
         self.is_new = is_contended && earliest <= now;
         if self.is_new {
-            self.turn(claims, units);
+            self.turn(now, claims, units);
             // As long as turns are taken in time they keep their pace.
             let on_time = self.next.is_some_and(|next| next + self.quantum > now);
             self.began = Some(if on_time { self.next.unwrap_or(now) } else { now });
         }
         self.next = is_contended.then(|| self.began.map_or(now, |began| began + self.quantum));
-        self.fit(claims, units);
+        self.fit(now, claims, units);
         self.seats.have_moved()
     }
 
@@ -240,47 +253,75 @@ impl RotationTurns {
     }
 
     /// Begins a quantum.
-    fn turn(&mut self, claims: &[UnitClaim], units: usize) {
+    fn turn(&mut self, now: Time, claims: &[UnitClaim], units: usize) {
         // A claim of nothing: who has none at the moment is remembered, and who keeps its turn takes no other.
         let mut fractions = vec![0.0; self.seats.by_slot.len()];
-        let mut late = 0;
+        let (mut late, mut present, mut are_all) = (0, 0.0, true);
         for claim in claims {
+            let is_expected = self.comes(now, claim) == Some(Time::ZERO);
             let seat = self.seats.at_mut(claim.slot);
-            seat.extra &= !claim.holds && claim.awake && late < units;
-            late += usize::from(seat.extra);
-            if !seat.extra {
-                fractions[claim.slot as usize] = claim.fraction;
+            let waits = claim.awake || claim.polls && seat.poll.is_some_and(|poll| poll.is_awaited(now));
+            if seat.extra && !claim.holds && !waits && claim.polls {
+                // It was not there: that was no turn.
+                self.rotation.correct(&(seat.number, claim.slot), -1.0);
             }
+            seat.extra &= !claim.holds && waits && late < units;
+            seat.waits = seat.extra && claim.polls;
+            late += usize::from(seat.extra);
+            if !seat.extra && is_expected {
+                fractions[claim.slot as usize] = claim.fraction;
+                present += claim.fraction;
+            }
+            are_all &= is_expected;
+        }
+        let units = units - late;
+        if !are_all && present > 0.0 {
+            let more = (units as f64 / present).max(1.0);
+            fractions.iter_mut().for_each(|fraction| *fraction = (*fraction * more).min(1.0));
         }
         let all = self.seats.iter().map(|(slot, seat)| ((seat.number, slot), fractions[slot as usize]));
-        for (_, slot) in self.rotation.turn(all, (units - late) as u64) {
+        for (_, slot) in self.rotation.turn(all, units as u64) {
             self.seats.at_mut(slot).extra = true;
         }
     }
 
+    /// When the holder of a claim is to be expected: zero if in this quantum; absent if it is not.
+    fn comes(&self, now: Time, claim: &UnitClaim) -> Option<Time> {
+        let is_there = !claim.polls || claim.asks || self.rotate == Rotate::None;
+        match self.seats.get(claim.slot).and_then(|seat| seat.poll).filter(|_| !is_there) {
+            Some(poll) if !poll.is_awaited(now) => None,
+            Some(poll) if !poll.is_expected(now, self.quantum) => Some(poll.next()),
+            _ => Some(Time::ZERO),
+        }
+    }
+
     /// Lets exactly as many seats have a unit more as there are units, or all that have a claim.
-    fn fit(&mut self, claims: &[UnitClaim], units: usize) {
+    fn fit(&mut self, now: Time, claims: &[UnitClaim], units: usize) {
         let is_right = |extra: usize| extra == units.min(claims.len());
         let mut having: Vec<Slot> =
             claims.iter().map(|claim| claim.slot).filter(|&slot| self.seats.has_extra(slot)).collect();
         if !is_right(having.len()) {
-            having = self.first(claims, units);
+            having = self.first(now, claims, units);
         }
         self.seats.iter_mut().for_each(|seat| seat.extra = false);
         for slot in having {
             self.seats.at_mut(slot).extra = true;
         }
+        self.seats.iter_mut().for_each(|seat| seat.waits &= seat.extra);
+        self.waiting = self.seats.iter().filter(|(_, seat)| seat.waits).count() as u64;
     }
 
-    /// The slots of those who are to have the units that there are: who has one, and then who would wait least.
-    fn first(&self, claims: &[UnitClaim], units: usize) -> Vec<Slot> {
+    /// The slots of those who are to have the units that there are: who has one, and then who is there soonest, and would
+    /// wait least.
+    fn first(&self, now: Time, claims: &[UnitClaim], units: usize) -> Vec<Slot> {
         let key = |claim: &UnitClaim| {
             let Seat { number, extra, .. } = *self.seats.get(claim.slot).expect("every claim has a seat");
             let wait = match self.rotate {
                 Rotate::None => ((1.0 - claim.fraction) * f64::from(u32::MAX)) as u64,
                 _ => self.rotation.turns_until(&(number, claim.slot), claim.fraction).unwrap_or(u64::MAX),
             };
-            ((!extra, !claim.holds, wait, number), claim.slot)
+            let comes = self.comes(now, claim).unwrap_or(Time::MAX);
+            ((!extra, !claim.holds, comes, wait, number), claim.slot)
         };
         let mut order: Vec<_> = claims.iter().map(key).collect();
         if units < order.len() {
@@ -288,69 +329,5 @@ impl RotationTurns {
             order.truncate(units);
         }
         order.into_iter().map(|(_, slot)| slot).collect()
-    }
-}
-
-// === impl Seats ===
-
-impl Seats {
-    fn get(&self, slot: Slot) -> Option<&Seat> {
-        self.by_slot.get(slot as usize)?.as_ref()
-    }
-
-    fn has_extra(&self, slot: Slot) -> bool {
-        self.get(slot).is_some_and(|seat| seat.extra)
-    }
-
-    /// The seat of a holder that has a claim.
-    fn at_mut(&mut self, slot: Slot) -> &mut Seat {
-        self.by_slot[slot as usize].as_mut().expect("every claim has a seat")
-    }
-
-    /// Keeps a seat for the holder at `slot`, if there is none.
-    fn take(&mut self, slot: Slot) {
-        if self.by_slot.len() <= slot as usize {
-            self.by_slot.resize(slot as usize + 1, None);
-        }
-        self.by_slot[slot as usize].get_or_insert_with(|| {
-            self.last += 1;
-            self.by_number.push((self.last, slot));
-            Seat { number: self.last, extra: false, had: false }
-        });
-    }
-
-    /// The holder at `slot` is gone.
-    fn remove(&mut self, slot: Slot) {
-        if let Some(seat) = self.by_slot.get_mut(slot as usize) {
-            *seat = None;
-        }
-        while self.by_slot.last().is_some_and(Option::is_none) {
-            self.by_slot.pop();
-        }
-    }
-
-    /// All of them, in the order of their numbers.
-    fn iter(&self) -> impl Iterator<Item = (Slot, &Seat)> {
-        let seat = |&(number, slot)| Some((slot, self.get(slot).filter(|seat| seat.number == number)?));
-        self.by_number.iter().filter_map(seat)
-    }
-
-    fn iter_mut(&mut self) -> impl Iterator<Item = &mut Seat> {
-        self.by_slot.iter_mut().flatten()
-    }
-
-    /// Remembers who has a unit more.
-    fn begin_look(&mut self) {
-        let by_slot = &self.by_slot;
-        let is_there = |&(number, slot): &SeatId| {
-            by_slot.get(slot as usize).and_then(Option::as_ref).is_some_and(|seat| seat.number == number)
-        };
-        self.by_number.retain(is_there);
-        self.iter_mut().for_each(|seat| seat.had = seat.extra);
-    }
-
-    /// Whether others have one than when the look began.
-    fn have_moved(&self) -> bool {
-        self.by_slot.iter().flatten().any(|seat| seat.had != seat.extra)
     }
 }
