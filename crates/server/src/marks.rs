@@ -279,7 +279,7 @@ impl Marks {
         over: Over,
         proof: impl Fn(&ResourceId) -> Option<Proof>,
     ) -> Option<MarkWrite> {
-        if self.resigned || self.deadline().is_none_or(|at| now < at) {
+        if !self.is_due(now) {
             return None;
         }
         let mut values: BTreeMap<ResourceId, NeedValue> = BTreeMap::new();
@@ -407,6 +407,11 @@ impl Marks {
         self.note_rests(&values);
         let header = self.header.at(now, self.beyond.is_empty(), self.rest_over(now, over));
         MarkWrite { closed, ..self.write(values, Some(header), over, proof) }
+    }
+
+    /// Whether there may be something to be written at `now`.
+    pub(crate) fn is_due(&self, now: Time) -> bool {
+        self.deadline().is_some_and(|at| at <= now)
     }
 
     /// When there is something to be written.

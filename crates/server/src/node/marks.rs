@@ -20,6 +20,9 @@ impl Node {
     /// Returns the write that is due at `now`, if any. There is no other before [`Node::on_marks`] has told its
     /// outcome.
     pub fn next_marks(&mut self, now: Time) -> Option<MarkWrite> {
+        if !self.marks.as_ref()?.is_due(now) {
+            return None;
+        }
         let mut marks = self.marks.take()?;
         let over = self.over(now);
         let write = marks.next(now, |id| self.need(now, id), over, |id| self.proof(id));
