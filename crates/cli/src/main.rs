@@ -20,6 +20,11 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+/// The allocator of the program, which gives memory back when holders have gone; the system's keeps nearly all of it.
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Leases out the capacity of shared resources.
 #[derive(Debug, Parser)]
 #[command(version = env!("LESSOR_VERSION"), max_term_width = 100)]

@@ -98,8 +98,9 @@ struct Limits {
     /// Clients of one resource
     #[arg(long, env = "LESSOR_MAX_CLIENTS_PER_RESOURCE", value_name = "N", default_value_t = 1_000_000, value_parser = at_least_one)]
     max_clients_per_resource: usize,
-    /// Holdings in all: each client counts as often as it holds or wants a resource. A holding takes some 150 bytes
-    #[arg(long, env = "LESSOR_MAX_HOLDINGS", value_name = "N", default_value_t = 5_000_000, value_parser = at_least_one)]
+    /// Holdings in all: each client counts as often as it holds or wants a resource. A holding takes some 170 bytes where clients
+    /// poll, and 560 to 1,060 where they stream
+    #[arg(long, env = "LESSOR_MAX_HOLDINGS", value_name = "N", default_value_t = 2_000_000, value_parser = at_least_one)]
     max_holdings: usize,
     /// Resources in one request; Doorman's clients put all of theirs into one
     #[arg(long, env = "LESSOR_MAX_RESOURCES_PER_REQUEST", value_name = "N", default_value_t = 20_000, value_parser = at_least_one)]

@@ -1,68 +1,179 @@
-//! The memory that a lease costs: the growth of the resident set over a million leases, and what is left of it when
-//! they have ended. Allocators keep some of what they are given back; the second filling shows that it is used again.
+//! The memory that a holding costs: the growth of the resident set over a million of them, and what is left of it when all have
+//! ended and a while has passed. The second filling shows that what an allocator keeps is used again.
 //!
-//! `cargo bench -p lessor-server --bench memory`
+//! `cargo bench -p lessor-server --bench memory`; with the allocator of the program, `--bench memory_mimalloc`.
+
+#![expect(clippy::disallowed_methods, reason = "a bench waits by the clock that benches use")]
 
 #[allow(dead_code, reason = "the decision bench uses the rest")]
 mod population;
 
 use std::time::Duration;
 
-use lessor_proto::{Amount, Epoch, Time};
-use lessor_server::node::{Node, NodeConfig};
+use lessor_proto::message::{Hello, HolderKind, Report, StreamReport, Up};
+use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, ResourceId, Time};
+use lessor_server::node::{Node, NodeConfig, Output, Peer};
+use lessor_server::token::{Key, TokenKeys};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
 use population::{Wants, ask, repository};
 
-const LEASES: usize = 1_000_000;
+const HOLDINGS: usize = 1_000_000;
 const PAGE: usize = 4096;
+/// The time after which all leases have ended.
+const LEASE: Duration = Duration::from_secs(120);
+/// The requests that come when all have gone, one a millisecond: an allocator that gives something back does so at work.
+const WHILE: usize = 3_000;
 
-/// Which population a child process measures.
-const POPULATION: &str = "LESSOR_BENCH_POPULATION";
+/// The kind of crowd that a child process measures.
+const CROWD: &str = "LESSOR_BENCH_CROWD";
 
-fn main() {
-    let kinds = [Wants::Fixed, Wants::Uniform, Wants::Zipf];
-    let asked = std::env::var(POPULATION).ok();
-    if let Some(wants) = kinds.into_iter().find(|kind| asked.as_deref() == Some(kind.name())) {
-        return measure(wants);
+/// Those who hold.
+#[derive(Clone, Copy)]
+enum Crowd {
+    /// Clients that poll, for one resource.
+    Polling(Wants),
+    /// Clients on streams, each for so many resources, with names that are too long for a place in the holding itself.
+    Streaming(usize),
+}
+
+/// A node, and the streams that are open.
+struct Crowded {
+    node: Node,
+    peers: Vec<Peer>,
+}
+
+pub(crate) fn main() {
+    let polling = [Wants::Fixed, Wants::Uniform, Wants::Zipf].map(Crowd::Polling);
+    let crowds = [&polling[..], &[Crowd::Streaming(1), Crowd::Streaming(10)]].concat();
+    let asked = std::env::var(CROWD).ok();
+    if let Some(crowd) = crowds.iter().find(|crowd| asked.as_deref() == Some(&crowd.name())) {
+        return measure(*crowd);
     }
     // Each in a process of its own: what an allocator keeps of one would be missing in the next.
     let program = std::env::current_exe().expect("this program has a path");
-    for kind in kinds {
-        let child = std::process::Command::new(&program).env(POPULATION, kind.name()).status();
-        assert!(child.expect("it can be started").success(), "{} failed", kind.name());
+    for crowd in crowds {
+        let child = std::process::Command::new(&program).env(CROWD, crowd.name()).status();
+        assert!(child.expect("it can be started").success(), "{} failed", crowd.name());
     }
 }
 
-fn measure(wants: Wants) {
-    let capacity = Amount::from_units(10_000_000);
-    let mut node = Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), repository(capacity));
+fn measure(crowd: Crowd) {
+    let mut crowded = Crowded::new();
     let before = resident();
-    let full = fill(&mut node, Time::ZERO, wants);
-    println!("{:8} {:6.1} bytes a lease at {LEASES}", wants.name(), per_lease(full, before));
-    let later = Time::ZERO + Duration::from_secs(120);
-    node.advance(later);
+    crowd.fill(&mut crowded, Time::ZERO);
+    let full = resident();
+    let later = Time::ZERO + LEASE;
+    crowded.empty(later);
+    let gone = resident();
+    crowded.go_on(later);
+    let left = resident();
+    crowd.fill(&mut crowded, later + LEASE);
+    let again = resident();
     println!(
-        "{:8} {:6.1} bytes a lease kept by the allocator when all have ended",
-        "",
-        per_lease(resident(), before)
+        "{:12} bytes a holding: {:6.1} at {HOLDINGS}, {:6.1} kept when all have ended, {:6.1} a while later, {:6.1} filled again; \
+         {} MB at the peak, {} MB a while later",
+        crowd.name(),
+        per_holding(full, before),
+        per_holding(gone, before),
+        per_holding(left, before),
+        per_holding(again, before),
+        full >> 20,
+        left >> 20,
     );
-    let again = fill(&mut node, later, wants);
-    println!("{:8} {:6.1} bytes a lease filled again", "", per_lease(again, before));
 }
 
-/// The resident set when a million clients hold a lease.
-fn fill(node: &mut Node, now: Time, wants: Wants) -> usize {
-    let mut dice = Pcg64::seed_from_u64(1);
-    for number in 0..LEASES {
-        node.ask(now, &ask(number, wants.draw(&mut dice))).expect("a template covers it");
+// === impl Crowd ===
+
+impl Crowd {
+    fn name(self) -> String {
+        match self {
+            Crowd::Polling(wants) => wants.name().to_owned(),
+            Crowd::Streaming(resources) => format!("streams/{resources}"),
+        }
     }
-    resident()
+
+    /// All of a million holdings are granted.
+    fn fill(self, crowded: &mut Crowded, now: Time) {
+        let mut dice = Pcg64::seed_from_u64(1);
+        match self {
+            Crowd::Polling(wants) => {
+                for number in 0..HOLDINGS {
+                    let ask = ask(number, wants.draw(&mut dice));
+                    crowded.node.ask(now, &ask).expect("a template covers it");
+                }
+            }
+            Crowd::Streaming(resources) => {
+                let names: Vec<ResourceId> = (0..resources).map(resource).collect();
+                for number in 0..HOLDINGS / resources {
+                    let reports = names.iter().map(|name| Report {
+                        resource: name.clone(),
+                        ..ask(number, Wants::Uniform.draw(&mut dice)).reports.remove(0)
+                    });
+                    crowded.open(now, number, reports.collect());
+                }
+            }
+        }
+    }
 }
 
-fn per_lease(now: usize, before: usize) -> f64 {
-    now.saturating_sub(before) as f64 / LEASES as f64
+// === impl Crowded ===
+
+impl Crowded {
+    fn new() -> Crowded {
+        let config =
+            NodeConfig { keys: Some(TokenKeys::new(Key::new([7; 32]))), ..NodeConfig::new("root", Epoch(1)) };
+        let capacity = Amount::from_units(10_000_000);
+        Crowded { node: Node::new(Time::ZERO, config, repository(capacity)), peers: Vec::new() }
+    }
+
+    /// A client opens a stream and asks for all that it wants.
+    fn open(&mut self, now: Time, number: usize, reports: Vec<Report>) {
+        let holder = ClientId::new(format!("checkout-7d9f8b6c5d-{number:07}"), 256).expect("a name");
+        let hello =
+            Hello { kind: HolderKind::Client, holder, incarnation: Incarnation(number as u64), line: None };
+        let peer = self.node.connect(now, hello);
+        self.peers.push(peer);
+        let report = StreamReport { id: ReportId(1), target_epoch: None, renew_all: false, reports };
+        self.node.receive(now, peer, Up::Report(report));
+        self.send(now);
+    }
+
+    /// All that is to be sent is on its way.
+    fn send(&mut self, now: Time) {
+        while let Some(output) = self.node.poll(now) {
+            if let Output::Send { peer, .. } = output {
+                self.node.ready(now, peer);
+            }
+        }
+    }
+
+    /// Everybody goes, and all leases end.
+    fn empty(&mut self, now: Time) {
+        for peer in std::mem::take(&mut self.peers) {
+            self.node.disconnect(now, peer);
+        }
+        self.send(now);
+        self.node.advance(now);
+    }
+
+    /// A while passes, with a client that asks now and then.
+    fn go_on(&mut self, now: Time) {
+        for number in 0..WHILE {
+            self.node.ask(now, &ask(number % 10, 1.0)).expect("a template covers it");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.node.advance(now);
+    }
+}
+
+fn resource(number: usize) -> ResourceId {
+    ResourceId::new(format!("db-{number}"), 256).expect("a name")
+}
+
+fn per_holding(now: usize, before: usize) -> f64 {
+    now.saturating_sub(before) as f64 / HOLDINGS as f64
 }
 
 /// In bytes, as the system counts it.

@@ -108,7 +108,7 @@ impl NodeConfig {
             message: Limits::default(),
             resources: 100_000,
             clients_per_resource: 1_000_000,
-            holdings: 5_000_000,
+            holdings: 2_000_000,
             resources_per_stream: 20_000,
             heartbeat_slice: 256,
             lives_per_client: 16,
