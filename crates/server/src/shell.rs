@@ -23,6 +23,7 @@ pub mod source;
 mod standing;
 pub mod state;
 mod stream;
+mod switch;
 mod tls;
 mod watched;
 
@@ -168,12 +169,12 @@ impl Server {
         let gate = Arc::new(Gate::new(options.access, options.auth_keys));
         let web = http::router(Arc::clone(&driver), Arc::clone(&gate), Arc::clone(&certificates));
         let request_time = options.request_time;
-        let (routes, health) =
+        let (capacity, routes, health) =
             grpc::routes(Arc::clone(&driver), Arc::clone(&gate), Arc::clone(&lines), options.request_bytes)
                 .await;
         let bodies = Bodies::new(Arc::clone(&driver), options.request_bytes);
         let routes = Routes::from(routes.into_axum_router().merge(web.clone()).fallback(grpc::nowhere));
-        let service = PortService { routes, bodies, request_time, stopped: stopped.clone() };
+        let service = PortService { capacity, routes, bodies, request_time, stopped: stopped.clone() };
         let guard = |port| certificates.server.as_ref().map(|tls| HandshakeGuard::new(Arc::clone(tls), port));
         let main = Acceptor::new(listener, Arc::clone(&places.main), guard(Port::Main));
         let mut tasks = vec![

@@ -167,11 +167,10 @@ impl CheckedAsk {
         self.unless_empty()
     }
 
-    /// The answer to what could be answered, completed by what is at fault.
-    #[must_use]
-    pub fn complete(self, answer: Answer) -> Answer {
+    /// Completes the answer to what could be answered by what is at fault.
+    pub fn complete(self, answer: &mut Answer) {
         if self.refused.is_empty() {
-            return answer;
+            return;
         }
         let mut left_out = self.refused.iter().map(|refused| refused.index).peekable();
         // Where those stand in the request that are not left out.
@@ -182,14 +181,14 @@ impl CheckedAsk {
             passed = index + 1;
             place
         };
-        let found = answer.refused.into_iter().map(|refused| {
+        let found = std::mem::take(&mut answer.refused).into_iter().map(|refused| {
             let place = place(refused.index);
             refused.at(place)
         });
         let mut refused: Vec<RefusedReport> = found.collect();
         refused.extend(self.refused);
         refused.sort_by_key(|refused| refused.index);
-        Answer { refused, ..answer }
+        answer.refused = refused;
     }
 }
 

@@ -69,8 +69,10 @@ impl Node {
             Some(resource) if resource.template().is_some() => {
                 resource.advance(now);
                 resource.check_kind(ask, index, report, &self.config)?;
-                let holdings = room.holdings + resource.admit(ask, report, cx)?;
-                self.fits(now, Room { holdings, ..room }, room)
+                match resource.admit(ask, report, cx)? {
+                    0 => Ok(room),
+                    more => self.fits(now, Room { holdings: room.holdings + more, ..room }, room),
+                }
             }
             Some(_) => Err(unknown(&self.repository, index, &report.resource)),
             None => {

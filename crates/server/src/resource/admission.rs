@@ -19,9 +19,13 @@ impl Resource {
     ) -> Result<usize, Refusal> {
         legacy::admit(&self.terms, ask, cx.config)?;
         let holder = holder(ask, report, cx.config);
-        let demands = Demands::from_bands(&self.terms.capped(&report.bands));
-        let bands = self.make_room_for_bands(&demands, cx);
-        exhausted(|| format!("priorities of {:?}", self.id), bands, cx.config.message.bands_per_resource)?;
+        let limit = cx.config.message.bands_per_resource;
+        // Hardly any resource has nearly as many as it may: then it is all the same which ones there are.
+        if self.holders.shares().bands() + report.bands.len() > limit {
+            let demands = Demands::from_bands(&self.terms.capped(&report.bands));
+            let bands = self.make_room_for_bands(&demands, cx);
+            exhausted(|| format!("priorities of {:?}", self.id), bands, limit)?;
+        }
         if self.holders.children().locate(holder).is_some() {
             return Ok(0);
         }

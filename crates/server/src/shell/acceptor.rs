@@ -185,14 +185,15 @@ impl Acceptor {
             };
             let (greeting, driver) = (self.greeting, Arc::clone(&self.places.driver));
             let Some(guard) = &self.guard else {
-                let caller = Caller { address, identity: Identity::plain() };
+                let mark = Some(driver.mark(address));
+                let caller = Caller { address, identity: Identity::plain(), mark };
                 return Connection::new(Bytes::Plain(stream), caller, place, greeting);
             };
             let guard = guard.clone();
             self.shaking.spawn(async move {
                 let shaken = guard.shake(stream, address, &driver.traffic().handshakes).await;
                 let (stream, identity) = shaken?;
-                let caller = Caller { address, identity };
+                let caller = Caller { address, identity, mark: Some(driver.mark(address)) };
                 Some(Connection::new(Bytes::Tls(Box::new(stream)), caller, place, greeting))
             });
         }
@@ -261,6 +262,9 @@ impl AsyncRead for Connection {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.greeting.is_none() {
+            return self.stream.inner().poll_read(cx, buffer);
+        }
         let before = buffer.filled().len();
         let read = self.stream.inner().poll_read(cx, buffer);
         let Some(greeting) = &mut self.greeting else { return read };

@@ -26,16 +26,21 @@ const FREE: usize = 64 << 10;
 /// A flag whether the message is compressed, and its length.
 const HEADER: usize = 5;
 
-/// The rules for bodies, and what all of them have taken.
+/// The rules for bodies, and what all of them have taken. Clones share them.
 #[derive(Clone, Debug)]
-pub(super) struct Bodies {
+pub(super) struct Bodies(Arc<BodyRules>);
+
+#[derive(Debug)]
+struct BodyRules {
     driver: Arc<Driver>,
     most: usize,
-    taken: Arc<AtomicUsize>,
+    /// The bytes of a message in which there cannot be too much of anything.
+    uncounted: usize,
+    taken: AtomicUsize,
 }
 
 /// A body of which messages come out whole.
-struct Whole {
+pub(super) struct Whole {
     inner: Body,
     bodies: Bodies,
     parts: &'static [RepeatedField],
@@ -52,32 +57,50 @@ struct Whole {
 impl Bodies {
     /// Bodies of messages that may have so many bytes each.
     pub(super) fn new(driver: Arc<Driver>, most: usize) -> Bodies {
-        Bodies { driver, most, taken: Arc::default() }
+        let uncounted = count::harmless(driver.limits());
+        Bodies(Arc::new(BodyRules { driver, most, uncounted, taken: AtomicUsize::new(0) }))
     }
 
-    /// The request with a body that obeys these rules. Pages have none.
+    /// The request with a body that obeys these rules, if it is a call of the capacity service.
+    ///
+    /// # Errors
+    /// With the request as it is, if it is none.
+    #[expect(clippy::result_large_err, reason = "one of the two comes back, and both are a request")]
+    pub(super) fn guard_call(&self, request: Request<Body>) -> Result<Request<Whole>, Request<Body>> {
+        match count::parts(request.uri().path()) {
+            Some(parts) => Ok(request.map(|inner| self.whole(inner, parts))),
+            None => Err(request),
+        }
+    }
+
+    /// Another request with such a body. Pages have none.
     pub(super) fn guard(&self, request: Request<Body>) -> Request<Body> {
         if request.method() == Method::GET {
             return request;
         }
-        let (parts, bodies) = (count::parts(request.uri().path()), self.clone());
-        request.map(|inner| {
-            Body::new(Whole { inner, bodies, parts, begun: Vec::new(), share: 0, is_given_up: false })
-        })
+        request.map(|inner| Body::new(self.whole(inner, &[])))
+    }
+
+    fn whole(&self, inner: Body, parts: &'static [RepeatedField]) -> Whole {
+        Whole { inner, bodies: self.clone(), parts, begun: Vec::new(), share: 0, is_given_up: false }
     }
 
     fn take(&self, bytes: usize) -> Result<(), Status> {
-        let count = self.taken.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let BodyRules { driver, taken, .. } = &*self.0;
+        let count = taken.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if count <= BUDGET {
             return Ok(());
         }
         self.give_back(bytes);
         let what = "bytes of unfinished requests".to_owned();
-        Err(refused(&self.driver, Refusal::Exhausted { what, count, limit: BUDGET }))
+        Err(refused(driver, Refusal::Exhausted { what, count, limit: BUDGET }))
     }
 
     fn give_back(&self, bytes: usize) {
-        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+        // Nearly all have taken nothing, and it is written by all processors.
+        if bytes > 0 {
+            self.0.taken.fetch_sub(bytes, Ordering::Relaxed);
+        }
     }
 }
 
@@ -110,7 +133,7 @@ impl Whole {
     fn add(&mut self, data: &[u8]) -> Result<(), Status> {
         let needed = self.begun.len() + data.len();
         if needed > self.begun.capacity() {
-            let all = length(&self.begun).map_or(0, |length| HEADER + length.min(self.bodies.most));
+            let all = length(&self.begun).map_or(0, |length| HEADER + length.min(self.bodies.0.most));
             let room = needed.max(all.min(2 * needed));
             self.pay(room)?;
             self.begun.reserve_exact(room - self.begun.len());
@@ -124,8 +147,11 @@ impl Whole {
         let mut end = 0;
         while let Some(length) = length(&bytes[end..]).filter(|_| !self.is_foreign(&bytes[end..])) {
             let Some(message) = bytes.get(end + HEADER..end + HEADER + length) else { break };
-            let driver = &self.bodies.driver;
-            count::check(message, self.parts, driver.limits()).map_err(|refusal| refused(driver, refusal))?;
+            let BodyRules { driver, uncounted, .. } = &*self.bodies.0;
+            if length > *uncounted {
+                let checked = count::check(message, self.parts, driver.limits());
+                checked.map_err(|refusal| refused(driver, refusal))?;
+            }
             end += HEADER + length;
         }
         Ok(end)
@@ -134,7 +160,7 @@ impl Whole {
     /// Whether a message begins there that is not taken anyway.
     fn is_foreign(&self, bytes: &[u8]) -> bool {
         let is_compressed = bytes.first().is_some_and(|&flag| flag != 0);
-        is_compressed || length(bytes).is_some_and(|length| length > self.bodies.most)
+        is_compressed || length(bytes).is_some_and(|length| length > self.bodies.0.most)
     }
 
     /// Has the part of the budget that so many bytes take.

@@ -7,6 +7,8 @@ use std::net::{Ipv6Addr, SocketAddr};
 
 use lessor_proto::Identity;
 
+use crate::node::ConnectionMark;
+
 /// The caller of a connection. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Caller {
@@ -14,6 +16,8 @@ pub struct Caller {
     pub address: SocketAddr,
     /// The identity that it has proved, or `plain` or `anonymous` where it has proved none.
     pub identity: Identity,
+    /// The mark by which the mind knows its connection.
+    pub(super) mark: Option<ConnectionMark>,
 }
 
 // === impl Caller ===
@@ -22,6 +26,6 @@ impl Caller {
     /// The caller of a request that came without one: nobody that anything is known of.
     pub(super) fn unknown() -> Caller {
         let address = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
-        Caller { address, identity: Identity::anonymous() }
+        Caller { address, identity: Identity::anonymous(), mark: None }
     }
 }

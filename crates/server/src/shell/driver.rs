@@ -57,7 +57,7 @@ pub(super) use self::traffic::{Port, Rpc, Side, StreamEnd};
 use self::turns::Turns;
 use super::Build;
 use super::etcd::Authority;
-use crate::node::{Node, NodeConfig};
+use crate::node::{ConnectionMark, Node, NodeConfig};
 use crate::repository::Repository;
 
 /// A node with a clock.
@@ -110,6 +110,15 @@ pub enum Unanswered {
     /// Another task of the node leads, or none that is known.
     #[error("this task does not lead its node{}", .0.address.as_ref().map_or(String::new(), |at| format!("; {at} does")))]
     NotLeading(Leader),
+}
+
+/// The moment of an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Moment {
+    /// The time at which it had been made.
+    pub time: Time,
+    /// The date on which it is.
+    pub wall: WallClock,
 }
 
 /// The least time between two looks at a node that nothing else happens to.
@@ -244,33 +253,37 @@ impl Driver {
         Whereabouts { leader: known.leader.clone(), is_leader, epoch: known.epoch, node, clock }
     }
 
-    /// Takes the reports of one holder, whose connection comes from `from`, and answers them. Returns the date of the answer as
-    /// well.
+    /// The mark of the connection from that address.
+    pub(super) fn mark(&self, from: SocketAddr) -> ConnectionMark {
+        self.callers.mark(from)
+    }
+
+    /// Takes the reports of one holder, whose connection has the mark `caller`, and answers them. Returns the moment of the
+    /// answer as well.
     ///
     /// # Errors
     /// When the request is refused, or the node is broken.
-    pub fn ask(&self, from: Option<SocketAddr>, ask: &Ask) -> Result<(Answer, WallClock), Unanswered> {
+    pub fn ask(&self, caller: Option<ConnectionMark>, ask: &Ask) -> Result<(Answer, Moment), Unanswered> {
         self.redirect()?;
-        let caller = self.callers.caller(from);
-        let (answer, wall) = self.call_dated(HoldKind::Ask, |node, now, wall| {
+        let (answered, time) = self.call_dated(HoldKind::Ask, |node, now, wall| {
             node.set_date(now, wall);
             (node.ask_on(now, caller, ask), wall)
         })?;
+        let (answer, wall) = answered;
         match &answer {
             Ok(answer) => debug!(holder = %ask.holder, grants = answer.grants.len(), "answered"),
             Err(refusal) => debug!(holder = %ask.holder, %refusal, "refused"),
         }
-        Ok((answer?, wall))
+        Ok((answer?, Moment { time, wall }))
     }
 
-    /// Frees what a holder gives back, whose connection comes from `from`.
+    /// Frees what a holder gives back, whose connection has the mark `caller`.
     ///
     /// # Errors
     /// When the node is broken.
-    pub fn release(&self, from: Option<SocketAddr>, release: &Release) -> Result<(), Unanswered> {
+    pub fn release(&self, caller: Option<ConnectionMark>, release: &Release) -> Result<(), Unanswered> {
         debug!(holder = %release.holder, resources = release.resources.len(), "released");
         self.redirect()?;
-        let caller = self.callers.caller(from);
         self.call(HoldKind::Release, |node, now| node.release_on(now, caller, release))
     }
 
@@ -319,19 +332,20 @@ impl Driver {
 
     /// One call of the node, and what comes out of it, if this task leads.
     fn call<R>(&self, kind: HoldKind, call: impl FnOnce(&mut Node, Time) -> R) -> Result<R, Unanswered> {
-        self.call_dated(kind, |node, now, _| call(node, now))
+        self.call_dated(kind, |node, now, _| call(node, now)).map(|(result, _)| result)
     }
 
-    /// The same with the date, which has been read to look at the clocks.
+    /// The same with the date, which has been read to look at the clocks. Returns the time at which it had been done as well.
     fn call_dated<R>(
         &self,
         kind: HoldKind,
         call: impl FnOnce(&mut Node, Time, WallClock) -> R,
-    ) -> Result<R, Unanswered> {
-        self.with_state(kind, |leader_state, now| match &mut leader_state.node {
+    ) -> Result<(R, Time), Unanswered> {
+        let held = self.with_state_for(kind, None, |leader_state, now| match &mut leader_state.node {
             Some(node) if self.acts(node.epoch(), now) => Ok(call(node, now, leader_state.clocks.wall())),
             _ => Err(Unanswered::NotLeading(self.another(leader_state.leader()))),
-        })?
+        })?;
+        held.outcome.map(|outcome| (outcome, held.ended))
     }
 
     /// Time that the clock did not show ends what this task holds and may do, before anything is done by it.

@@ -30,7 +30,7 @@ use crate::token::TokenKeys;
 #[derive(Debug, Default)]
 pub struct Gate {
     rules: ArcSwapOption<Access>,
-    /// The number of times that the rules or keys have changed.
+    /// The number of times that the rules or keys have changed, and 0 as long as there were never any rules.
     edition: AtomicU64,
     keys: ArcSwapOption<TokenKeys>,
     denials: Denials,
@@ -62,8 +62,9 @@ impl Gate {
     /// A gate with these rules, if there are any.
     #[must_use]
     pub fn new(rules: Option<Access>, keys: Option<TokenKeys>) -> Gate {
+        let edition = AtomicU64::new(u64::from(rules.is_some()));
         let (rules, keys) = (ArcSwapOption::from_pointee(rules), ArcSwapOption::from_pointee(keys));
-        Gate { rules, keys, ..Gate::default() }
+        Gate { rules, edition, keys, ..Gate::default() }
     }
 
     /// Puts other rules in force: for calls that come at once, and for streams within a second or two. What the holder at
@@ -107,6 +108,9 @@ impl Gate {
     ) -> Result<Option<Visit>, Refusal> {
         // Before the rules: if they change meanwhile, the visit is of the edition before and is looked at again.
         let edition = self.edition();
+        if edition == 0 {
+            return Ok(None);
+        }
         let Some(rules) = self.rules.load_full() else { return Ok(None) };
         let caller = extensions.get::<Caller>().cloned().unwrap_or_else(Caller::unknown);
         let mut visit = Visit { gate: Arc::clone(self), rules, edition, caller, passport: None };

@@ -1,6 +1,5 @@
 //! The gRPC door: decode and check, ask the driver, encode. Health and reflection stand beside it.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,9 +7,9 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::IntoResponse;
 use lessor_client::internals::clock;
-use lessor_proto::message::{Answer, Ask, CheckedAsk, Refusal, Release, WallClock};
-use lessor_proto::wire;
+use lessor_proto::message::{Answer, Ask, CheckedAsk, Refusal, Release};
 use lessor_proto::wire::capacity_server::{Capacity, CapacityServer};
+use lessor_proto::{Time, wire};
 use tokio::sync::watch;
 use tonic::server::NamedService;
 use tonic::service::Routes;
@@ -19,10 +18,14 @@ use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
 use super::caller::Caller;
-use super::driver::{Driver, NotReady, Rpc, Unanswered};
+use super::driver::{Driver, Moment, NotReady, Rpc, Unanswered};
 use super::gate::{Gate, Visit};
 use super::refused::{refused, unanswered};
 use super::stream::{self, Downs, Lines};
+use crate::node::ConnectionMark;
+
+/// Grants that are written down in less than a few microseconds.
+const SHORT: usize = 4;
 
 /// `doorman.Capacity` over a driver.
 #[derive(Clone, Debug)]
@@ -38,18 +41,19 @@ impl Capacity for Service {
         &self,
         _: Request<wire::DiscoveryRequest>,
     ) -> Result<Response<wire::DiscoveryResponse>, Status> {
-        self.timed(Rpc::Discovery, || Ok(Response::new(self.driver.whereabouts().to_wire())))
+        self.timed(Rpc::Discovery, |_| Ok(Response::new(self.driver.whereabouts().to_wire())))
     }
 
     async fn get_capacity(
         &self,
         request: Request<wire::GetCapacityRequest>,
     ) -> Result<Response<wire::GetCapacityResponse>, Status> {
-        let (from, visit) = (address(&request), self.visit(&request).await?);
-        self.timed(Rpc::GetCapacity, || {
-            let asked = Ask::read_client(request.into_inner(), self.driver.limits());
-            let (answer, wall) = self.answer(from, visit, asked)?;
-            Ok(Response::new(answer.into_client_wire(wall)))
+        let (from, visit) = (connection(&request), self.visit(&request).await?);
+        self.timed(Rpc::GetCapacity, |ended| {
+            let asked = self.admitted(visit, Ask::read_client(request.into_inner(), self.driver.limits()))?;
+            let (answer, at) = self.answer(from, asked)?;
+            *ended = end_of(&answer, at);
+            Ok(Response::new(answer.into_client_wire(at.wall)))
         })
     }
 
@@ -57,11 +61,12 @@ impl Capacity for Service {
         &self,
         request: Request<wire::GetServerCapacityRequest>,
     ) -> Result<Response<wire::GetServerCapacityResponse>, Status> {
-        let (from, visit) = (address(&request), self.visit(&request).await?);
-        self.timed(Rpc::GetServerCapacity, || {
-            let asked = Ask::read_node(request.into_inner(), self.driver.limits());
-            let (answer, wall) = self.answer(from, visit, asked)?;
-            Ok(Response::new(answer.into_node_wire(wall)))
+        let (from, visit) = (connection(&request), self.visit(&request).await?);
+        self.timed(Rpc::GetServerCapacity, |ended| {
+            let asked = self.admitted(visit, Ask::read_node(request.into_inner(), self.driver.limits()))?;
+            let (answer, at) = self.answer(from, asked)?;
+            *ended = end_of(&answer, at);
+            Ok(Response::new(answer.into_node_wire(at.wall)))
         })
     }
 
@@ -69,8 +74,8 @@ impl Capacity for Service {
         &self,
         request: Request<wire::ReleaseCapacityRequest>,
     ) -> Result<Response<wire::ReleaseCapacityResponse>, Status> {
-        let (from, visit) = (address(&request), self.visit(&request).await?);
-        self.timed(Rpc::ReleaseCapacity, || {
+        let (from, visit) = (connection(&request), self.visit(&request).await?);
+        self.timed(Rpc::ReleaseCapacity, |_| {
             let release = Release::from_wire(request.into_inner(), self.driver.limits());
             let release = release.map_err(|refusal| self.refused(refusal))?;
             if let Some(visit) = visit {
@@ -115,25 +120,30 @@ impl Service {
         self.gate.visit(headers, request.extensions()).map_err(|refusal| self.refused(refusal))
     }
 
-    /// The answer of the leader, or where it is, and the date of that.
-    fn answer(
+    /// The part of a request that is in order, and that whoever calls may ask for.
+    fn admitted(
         &self,
-        from: Option<SocketAddr>,
         visit: Option<Visit>,
         asked: Result<CheckedAsk, Refusal>,
-    ) -> Result<(Answer, WallClock), Status> {
-        let asked = match (asked, visit) {
-            (Ok(asked), Some(visit)) => visit.admit(asked),
-            (asked, _) => asked,
+    ) -> Result<CheckedAsk, Status> {
+        let asked = match visit {
+            Some(visit) => asked.and_then(|asked| visit.admit(asked)),
+            None => asked,
         };
-        let asked = asked.map_err(|refusal| self.refused(refusal))?;
+        asked.map_err(|refusal| self.refused(refusal))
+    }
+
+    /// The answer of the leader, or where it is, and the moment of that.
+    fn answer(&self, from: Option<ConnectionMark>, asked: CheckedAsk) -> Result<(Answer, Moment), Status> {
         match self.driver.ask(from, &asked.ask) {
-            Ok((answer, wall)) => {
-                let answer = asked.complete(answer);
+            Ok((mut answer, at)) => {
+                asked.complete(&mut answer);
                 self.driver.note_refused(&answer.refused);
-                Ok((answer, wall))
+                Ok((answer, at))
             }
-            Err(Unanswered::NotLeading(leader)) => Ok((Answer::redirect(leader), clock::wall())),
+            Err(Unanswered::NotLeading(leader)) => {
+                Ok((Answer::redirect(leader), Moment { time: clock::now(), wall: clock::wall() }))
+            }
             Err(fault) => Err(unanswered(&self.driver, fault)),
         }
     }
@@ -142,27 +152,36 @@ impl Service {
         refused(&self.driver, refusal)
     }
 
-    /// Makes an answer, and measures how long that takes.
-    fn timed<T>(&self, rpc: Rpc, answer: impl FnOnce() -> Result<T, Status>) -> Result<T, Status> {
-        let began = clock::now();
-        let answer = answer();
-        self.driver.note_request(rpc, clock::now().since(began));
+    /// Makes an answer, and measures how long that takes: up to the time that `answer` sets, if it does.
+    fn timed<T>(
+        &self,
+        rpc: Rpc,
+        answer: impl FnOnce(&mut Option<Time>) -> Result<T, Status>,
+    ) -> Result<T, Status> {
+        let (began, mut ended) = (clock::now(), None);
+        let answer = answer(&mut ended);
+        self.driver.note_request(rpc, ended.unwrap_or_else(clock::now).since(began));
         answer
     }
 }
 
-/// The address that a call comes from.
-fn address<T>(request: &Request<T>) -> Option<SocketAddr> {
-    request.extensions().get::<Caller>().map(|caller| caller.address)
+/// The connection that a call comes on.
+fn connection<T>(request: &Request<T>) -> Option<ConnectionMark> {
+    request.extensions().get::<Caller>().and_then(|caller| caller.mark)
 }
 
-/// The services of a server that takes messages of so many bytes, and what reports their health.
+/// The time at which an answer made at `at` is written down; absent where that takes long enough to look at the clock again.
+fn end_of(answer: &Answer, at: Moment) -> Option<Time> {
+    (answer.grants.len() <= SHORT).then_some(at.time)
+}
+
+/// The capacity service of a server that takes messages of so many bytes, all of its services, and what reports their health.
 pub(super) async fn routes(
     driver: Arc<Driver>,
     gate: Arc<Gate>,
     lines: Arc<Lines>,
     request_bytes: usize,
-) -> (Routes, HealthReporter) {
+) -> (CapacityServer<Service>, Routes, HealthReporter) {
     let (reporter, health) = tonic_health::server::health_reporter();
     reporter.set_serving::<CapacityServer<Service>>().await;
     let reflection = tonic_reflection::server::Builder::configure()
@@ -172,8 +191,8 @@ pub(super) async fn routes(
         .expect("the descriptors are those that the code was generated from");
     let capacity =
         CapacityServer::new(Service { driver, gate, lines }).max_decoding_message_size(request_bytes);
-    let routes = Routes::new(capacity).add_service(health).add_service(reflection);
-    (routes, reporter)
+    let routes = Routes::new(capacity.clone()).add_service(health).add_service(reflection);
+    (capacity, routes, reporter)
 }
 
 /// Answers requests for paths that are not served: clients of gRPC are told in their own way, everybody else by

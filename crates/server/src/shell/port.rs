@@ -4,20 +4,25 @@ use std::io;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
+use lessor_proto::wire::capacity_server::CapacityServer;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tonic::service::Routes;
 use tonic::transport::Server;
-use tower::util::MapRequestLayer;
+use tower::layer::layer_fn;
 use tracing::warn;
 
 use super::acceptor::{Acceptor, Connection};
 use super::bodies::Bodies;
+use super::grpc::Service;
 use super::random;
+use super::switch::Switch;
 
 /// The service that is offered on every port of gRPC.
 #[derive(Clone)]
 pub(super) struct PortService {
+    /// The service of nearly all requests, which stands among the routes as well.
+    pub(super) capacity: CapacityServer<Service>,
     pub(super) routes: Routes,
     pub(super) bodies: Bodies,
     pub(super) request_time: Duration,
@@ -35,9 +40,10 @@ const GRACE: Duration = Duration::from_secs(5);
 impl PortService {
     /// Serves a port until stopped.
     pub(super) async fn serve(self, acceptor: Acceptor) {
-        let stopped = self.stopped.clone();
-        let layer = MapRequestLayer::new(move |request| self.bodies.guard(request));
-        let server = builder(self.request_time).layer(layer).add_routes(self.routes);
+        let PortService { capacity, routes, bodies, request_time, stopped } = self;
+        // A request is opened within the time, and a stream then takes as long as it likes.
+        let switch = move |routes| Switch::new(capacity.clone(), routes, bodies.clone(), request_time);
+        let server = builder().layer(layer_fn(switch)).add_routes(routes);
         if let Err(error) =
             server.serve_with_incoming_shutdown(acceptor.connections(), stopping(stopped)).await
         {
@@ -63,11 +69,12 @@ impl PortService {
     }
 
     async fn serve_one(self, mut connection: Connection, max_age: Duration) {
-        let PortService { routes, bodies, request_time, stopped } = self;
-        let server = builder(request_time)
+        let PortService { capacity, routes, bodies, request_time, stopped } = self;
+        let switch = move |routes| Switch::new(capacity.clone(), routes, bodies.clone(), request_time);
+        let server = builder()
             .max_connection_age(max_age.mul_f64(spread(ENDS)))
             .max_connection_age_grace(GRACE.min(max_age.mul_f64(1.0 - ENDS[1])))
-            .layer(MapRequestLayer::new(move |request| bodies.guard(request)))
+            .layer(layer_fn(switch))
             .add_routes(routes);
         // The end of what comes in would be the end of what is there: it goes on for as long as the connection does.
         let ended = connection.ended();
@@ -78,7 +85,7 @@ impl PortService {
     }
 }
 
-fn builder(request_time: Duration) -> Server {
+fn builder() -> Server {
     Server::builder()
         .accept_http1(true)
         .http2_keepalive_interval(Some(Duration::from_secs(30)))
@@ -88,8 +95,6 @@ fn builder(request_time: Duration) -> Server {
         // h2 ends a connection when small messages wait that cost more than half of this, each about 240 bytes: so eight of each
         // stream may wait.
         .initial_connection_window_size(Some(4 << 20))
-        // A stream is opened within it, and then takes as long as it likes.
-        .timeout(request_time)
 }
 
 /// A number between two, and another one each time.

@@ -25,6 +25,8 @@ enum Kind {
 const KINDS: [Kind; 5] = [Kind::Resource, Kind::Band, Kind::Bucket, Kind::Domain, Kind::Entry];
 /// The factor by which a message may pass the limits that are looked at after decoding.
 const SLACK: usize = 4;
+/// The bytes on the wire that any part has at least: its number, and its length.
+const LEAST_BYTES: usize = 2;
 /// The bytes on the wire that a priority band, or a bucket of one, has at least on the average.
 const BAND_BYTES: usize = 8;
 const BUCKET_BYTES: usize = 4;
@@ -47,14 +49,21 @@ const UP: &[RepeatedField] = &[
     single(5, &[part(5, Kind::Domain, &[part(2, Kind::Entry, &[])])]),
 ];
 
-/// The parts of the messages that are sent to the method at `path`.
-pub(super) fn parts(path: &str) -> &'static [RepeatedField] {
-    match path {
-        "/doorman.Capacity/GetCapacity" | "/doorman.Capacity/ReleaseCapacity" => RESOURCES,
-        "/doorman.Capacity/GetServerCapacity" => NODE_RESOURCES,
-        "/doorman.Capacity/Session" => UP,
-        _ => &[],
+/// The parts of the messages that are sent to the method at `path`; absent where that is none of the capacity service.
+pub(super) fn parts(path: &str) -> Option<&'static [RepeatedField]> {
+    match path.strip_prefix("/doorman.Capacity/")? {
+        "GetCapacity" | "ReleaseCapacity" => Some(RESOURCES),
+        "GetServerCapacity" => Some(NODE_RESOURCES),
+        "Session" => Some(UP),
+        "Discovery" => Some(&[]),
+        _ => None,
     }
+}
+
+/// The bytes of a message in which there cannot be too much of anything, as nearly all have fewer.
+pub(super) fn harmless(limits: &Limits) -> usize {
+    let least = KINDS.into_iter().map(|kind| kind.limit(0, limits)).min();
+    least.unwrap_or(0).saturating_mul(LEAST_BYTES)
 }
 
 /// Refuses a message that would take much more memory than the limits allow. One that is malformed is looked at up to the

@@ -23,10 +23,10 @@ impl Default for Callers {
 }
 
 impl Callers {
-    /// The connection from that address; absent where it is not known.
-    pub(super) fn caller(&self, from: Option<SocketAddr>) -> Option<ConnectionMark> {
-        let hash = self.0.hash_one(from?);
+    /// The mark of the connection from that address.
+    pub(super) fn mark(&self, from: SocketAddr) -> ConnectionMark {
+        let hash = self.0.hash_one(from);
         let number = u32::try_from(hash >> u32::BITS).ok().and_then(NonZeroU32::new);
-        Some(ConnectionMark::new(number.unwrap_or(NonZeroU32::MIN)))
+        ConnectionMark::new(number.unwrap_or(NonZeroU32::MIN))
     }
 }

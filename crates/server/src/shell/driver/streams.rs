@@ -45,10 +45,10 @@ impl Driver {
     /// The same of a stream that takes a message at once. Returns the first one there is for it then; of that it need not
     /// be said that it was taken.
     pub(in crate::shell) fn exchange(&self, key: StreamKey, up: Up) -> Result<Option<Down>, Unanswered> {
-        let (result, down) = self.with_state_for(HoldKind::Report, Some(key), |leader_state, now| {
+        let held = self.with_state_for(HoldKind::Report, Some(key), |leader_state, now| {
             self.with_stream(leader_state, now, key, |node, now, peer| node.receive(now, peer, up))
         })?;
-        result.map(|()| down)
+        held.outcome.map(|()| held.taken)
     }
 
     /// The holder at the other end of a stream may hold these no more.

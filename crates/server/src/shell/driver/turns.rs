@@ -21,6 +21,15 @@ use super::{Driver, TICK, Unanswered};
 use crate::node::Node;
 use crate::shell::measure::{self, Timing, Timings};
 
+/// The outcome of a call under the lock.
+pub(super) struct Held<R> {
+    pub(super) outcome: R,
+    /// The first message for the stream that takes one at once, if there is any.
+    pub(super) taken: Option<Down>,
+    /// The time at which the lock was given back.
+    pub(super) ended: Time,
+}
+
 /// Streams that are heard to take something again in one turn.
 const SLICE: usize = 64;
 /// Turns in a row, after which a deadline that has passed is left until the next tick.
@@ -175,22 +184,22 @@ impl Driver {
         kind: HoldKind,
         turn: impl FnOnce(&mut LeaderState, Time) -> R,
     ) -> Result<R, Unanswered> {
-        self.hold_for(kind, None, turn).map(|(result, _)| result)
+        self.hold_for(kind, None, turn).map(|held| held.outcome)
     }
 
-    /// The same for a stream that is about to take a message. Returns the first that there is for it as well.
+    /// The same for a stream that is about to take a message.
     fn hold_for<R>(
         &self,
         kind: HoldKind,
         reader: Option<StreamKey>,
         turn: impl FnOnce(&mut LeaderState, Time) -> R,
-    ) -> Result<(R, Option<Down>), Unanswered> {
+    ) -> Result<Held<R>, Unanswered> {
         let mut leader_state = self.leader_state()?;
         let metered = self.turns.metered.as_ref().map(|(meter, timing)| (meter, meter(), timing));
         let now = clock::now();
         self.look_at_clocks(&mut leader_state, now);
         self.confirm(&mut leader_state, now);
-        let result = turn(&mut leader_state, now);
+        let outcome = turn(&mut leader_state, now);
         let (mut deadline, mut taken) = (Time::MAX, None);
         if self.leads(&leader_state, now) {
             let reader = reader.and_then(|key| leader_state.peer(key));
@@ -224,7 +233,7 @@ impl Driver {
             timing.note(took);
         }
         self.traffic.note(measured.unwrap_or_default());
-        Ok((result, taken))
+        Ok(Held { outcome, taken, ended })
     }
 
     /// One call, before which the node hears of some streams that take something again, if nothing waits for any: that is
@@ -234,16 +243,16 @@ impl Driver {
         kind: HoldKind,
         with_state: impl FnOnce(&mut LeaderState, Time) -> R,
     ) -> Result<R, Unanswered> {
-        self.with_state_for(kind, None, with_state).map(|(result, _)| result)
+        self.with_state_for(kind, None, with_state).map(|held| held.outcome)
     }
 
-    /// The same for a stream that is about to take a message. Returns the first that there is for it as well.
+    /// The same for a stream that is about to take a message.
     pub(super) fn with_state_for<R>(
         &self,
         kind: HoldKind,
         reader: Option<StreamKey>,
         with_state: impl FnOnce(&mut LeaderState, Time) -> R,
-    ) -> Result<(R, Option<Down>), Unanswered> {
+    ) -> Result<Held<R>, Unanswered> {
         self.hold_for(kind, reader, |leader_state, now| {
             if self.leads(leader_state, now) && !leader_state.awaits_streams() {
                 leader_state.hear_taken(now, self.turns.next(SLICE));
