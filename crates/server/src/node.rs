@@ -14,6 +14,7 @@ mod marks;
 mod names;
 mod parent;
 mod resources;
+mod resuming;
 mod scan;
 mod status;
 mod stream;
@@ -48,6 +49,7 @@ use self::names::Names;
 pub use self::names::{NameWarning, NamesStatus};
 use self::parent::Above;
 use self::resources::Resources;
+use self::resuming::Resuming;
 pub use self::scan::StatusScan;
 pub use self::status::{NodeStatus, ResourceRow, RowOrder, StatusQuery, Tally};
 use self::terms::{heartbeat, longest};
@@ -71,6 +73,7 @@ pub struct Node {
     marks: Option<Marks>,
     peers: Peers,
     heartbeats: Heartbeats,
+    resuming: Resuming,
     names: Names,
     by_holder: BTreeMap<(HolderKind, ClientId, Incarnation), Peer>,
     /// The domains that clients share.
@@ -113,6 +116,7 @@ impl Node {
             untold: BTreeSet::new(),
             sessions: Sessions::default(),
             heartbeats: Heartbeats::default(),
+            resuming: Resuming::default(),
             by_holder: BTreeMap::new(),
             date: Date::default(),
             tally: Tally::default(),

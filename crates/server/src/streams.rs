@@ -10,6 +10,7 @@ mod peer_table;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::iter;
 
 use lessor_client::internals::session::Action;
 use lessor_proto::message::{Down, Grant, Hello, HolderKind};
@@ -79,6 +80,8 @@ pub(crate) struct Stream {
     is_sendable: bool,
     /// Resources to look at when it takes something again.
     noted: BTreeSet<ResourceId>,
+    /// It stands in the line of those of which resources are being looked at.
+    is_resuming: bool,
     /// The heartbeats that wait, for that among others.
     pub(crate) beats: Beats,
     /// Grants given to it so far.
@@ -119,6 +122,7 @@ impl Peers {
             is_awaited: false,
             is_sendable: false,
             noted: BTreeSet::new(),
+            is_resuming: false,
             beats: Beats::default(),
             grants: 0,
         };
@@ -238,8 +242,8 @@ impl Peers {
         }
     }
 
-    /// The stream takes something again. Returns what was noted for it, if nothing waits before that.
-    pub(crate) fn ready(&mut self, peer: Peer) -> Option<Noted> {
+    /// The stream takes something again. Returns the number of resources that were noted for it, if nothing waits before them.
+    pub(crate) fn ready(&mut self, peer: Peer) -> Option<usize> {
         let stream = self.peers.get_mut(peer)?;
         stream.busy = false;
         self.waiting -= usize::from(std::mem::take(&mut stream.is_awaited));
@@ -247,8 +251,33 @@ impl Peers {
             self.queued(peer);
             return None;
         }
-        let resources = std::mem::take(&mut stream.noted);
-        Some(Noted { resources, heartbeat: stream.beats.take() })
+        Some(stream.noted.len())
+    }
+
+    /// Takes so many of the resources that were noted for a stream, and its heartbeat with the last of them.
+    pub(crate) fn take_noted(&mut self, peer: Peer, most: usize) -> Noted {
+        let Some(stream) = self.peers.get_mut(peer) else { return Noted::default() };
+        let resources = iter::from_fn(|| stream.noted.pop_first()).take(most).collect();
+        let is_last = stream.noted.is_empty();
+        Noted { resources, heartbeat: if is_last { stream.beats.take() } else { None } }
+    }
+
+    /// Whether resources are noted for a stream.
+    pub(crate) fn is_any_noted(&self, peer: Peer) -> bool {
+        self.peers.get(peer).is_some_and(|stream| !stream.noted.is_empty())
+    }
+
+    /// Whether the stream does not stand in the line yet of those of which resources are being looked at. It does from here on.
+    pub(crate) fn is_first_to_resume(&mut self, peer: Peer) -> bool {
+        let stream = self.peers.get_mut(peer);
+        stream.is_some_and(|stream| !std::mem::replace(&mut stream.is_resuming, true))
+    }
+
+    /// The stream stands in that line no more. Returns whether it is gone on with: one that takes nothing has to be ready first.
+    pub(crate) fn goes_on(&mut self, peer: Peer) -> bool {
+        let Some(stream) = self.peers.get_mut(peer) else { return false };
+        stream.is_resuming = false;
+        !stream.busy
     }
 
     /// A heartbeat that cannot be answered now. An earlier one need not be answered any more.
@@ -265,7 +294,7 @@ impl Peers {
             let Some(stream) = self.peers.get_mut(peer) else { continue };
             let down = stream.queue.pop().expect("what is sendable has something to send");
             (stream.busy, stream.is_sendable) = (true, false);
-            if stream.queue.len() > 0 {
+            if stream.queue.len() > 0 || !stream.noted.is_empty() {
                 stream.wait(&mut self.waiting);
             }
             return Some(Output::Send { peer, down });
@@ -347,8 +376,8 @@ impl Queue {
 }
 
 /// The work that was put off while a stream took nothing.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Noted {
-    pub(crate) resources: BTreeSet<ResourceId>,
+    pub(crate) resources: Vec<ResourceId>,
     pub(crate) heartbeat: Option<Beat>,
 }

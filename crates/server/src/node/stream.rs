@@ -92,23 +92,6 @@ impl Node {
         }
     }
 
-    /// Notes that the last output for a stream has left.
-    pub fn ready(&mut self, now: Time, peer: Peer) {
-        let Some(noted) = self.peers.ready(peer) else { return };
-        for id in &noted.resources {
-            self.with(now, id, |resource, around| {
-                if let Some(slot) = resource.listener(peer) {
-                    resource.respond(now, slot, around.cx, around.peers);
-                    resource.resume_units(now, slot, around.cx.config.rules, around.peers);
-                }
-            });
-        }
-        self.sharing.ready(now, peer);
-        if let Some(beat) = noted.heartbeat {
-            self.on_heartbeat(now, peer, beat);
-        }
-    }
-
     /// The next thing to do at `now`; nothing if all is done until [`Node::deadline`].
     pub fn poll(&mut self, now: Time) -> Option<Output> {
         self.next_output(now, true)
@@ -119,9 +102,13 @@ impl Node {
         self.next_output(now, false)
     }
 
-    /// Looks at one resource whose time has come, if there is one, or takes up a part of a heartbeat. What is to be said then
-    /// comes out of [`Node::poll_said`].
+    /// Looks at one resource whose time has come, if there is one, or takes up a part of a heartbeat, or of what was put off for
+    /// a stream. What is to be said then comes out of [`Node::poll_said`].
     pub fn look_next(&mut self, now: Time) {
+        let is_else_due = self.resources.next_due(now).is_some() || self.heartbeats.is_due(now);
+        if self.resuming.take_turn(is_else_due) {
+            return self.work_resuming(now);
+        }
         if self.heartbeats.take_turn(now, self.resources.next_due(now).is_some()) {
             return self.work_heartbeats(now);
         }
@@ -132,10 +119,12 @@ impl Node {
         }
     }
 
-    /// Whether the time of some resource or heartbeat has come.
+    /// Whether the time of some resource or heartbeat has come, or something that was put off is to be looked at.
     #[must_use]
     pub fn is_look_due(&self, now: Time) -> bool {
-        self.resources.deadline().is_some_and(|at| at <= now) || self.heartbeats.is_due(now)
+        self.resources.deadline().is_some_and(|at| at <= now)
+            || self.heartbeats.is_due(now)
+            || self.resuming.is_any()
     }
 
     /// Whether something waits for a stream to take something.
@@ -176,7 +165,8 @@ impl Node {
         let parent = self.parent.as_ref().map(Above::deadline);
         let marks = self.marks.as_ref().and_then(Marks::deadline);
         let (waiting, heartbeats) = (self.waiting.deadline(), self.heartbeats.deadline());
-        earliest([resources, parent, marks, waiting, heartbeats, self.sharing.deadline()])
+        let (resuming, sharing) = (self.resuming.deadline(), self.sharing.deadline());
+        earliest([resources, parent, marks, waiting, heartbeats, resuming, sharing])
     }
 
     /// When the holder at the other end of a stream was last heard of; absent where nothing is granted on it.

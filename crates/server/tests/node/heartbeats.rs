@@ -1,5 +1,6 @@
-//! Heartbeats of streams that hold much: they renew everything, and nobody waits for them.
+//! Streams that hold much: a heartbeat renews everything, what was put off is caught up with, and nobody waits for them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use lessor_proto::message::{Band, Down, Hello, HolderKind, Report, StreamReport, Up};
@@ -161,4 +162,35 @@ fn a_stream_that_goes_in_the_middle_leaves_nothing_to_do() {
     assert!(!hall.node.is_look_due(hall.now));
     hall.wait(LEASE * 2);
     assert_eq!(hall.leased(0), Amount::ZERO);
+}
+
+#[test]
+fn what_was_put_off_for_a_stream_that_holds_much_is_told_in_slices() {
+    let mut hall = Hall::new();
+    let large = hall.stream("large", MANY, 100.0);
+    let resources = vec![ResourceId::new("r0", 256).expect("a name")];
+    hall.node.receive(hall.now, large, Up::Release { id: ReportId(2), resources });
+    let answer = hall.node.poll_said(hall.now);
+    assert!(matches!(answer, Some(Output::Send { peer, .. }) if peer == large), "{answer:?}");
+    // It does not take that, while another wants half of everything.
+    hall.stream("other", MANY, 100.0);
+    let said = hall.wait(Duration::from_secs(1));
+    assert!(said.iter().all(|&(peer, _)| peer != large));
+    hall.node.ready(hall.now, large);
+    let mut told = BTreeSet::new();
+    for _ in 0..10 * MANY {
+        let mut grants = 0;
+        for (_, down) in hall.said().into_iter().filter(|&(peer, _)| peer == large) {
+            let Down::Grants(all) = down else { panic!("{down:?}") };
+            grants += all.len();
+            told.extend(all.into_iter().map(|grant| grant.resource));
+        }
+        assert!(grants <= 300, "{grants} at once");
+        if !hall.node.is_look_due(hall.now) {
+            break;
+        }
+        hall.node.look_next(hall.now);
+    }
+    assert_eq!(told.len(), MANY - 1);
+    assert!(!hall.node.awaits_streams());
 }

@@ -1,0 +1,87 @@
+//! Streams that take something again for which much was put off: a slice of the resources at a time, so that nobody waits for
+//! those who hold many.
+//!
+//! A slice that grants something is a message, and the rest waits until that has been taken. One that grants nothing is followed
+//! by the next in a turn of its own.
+
+use std::collections::VecDeque;
+
+use lessor_proto::Time;
+
+use super::{Node, Peer};
+
+/// The streams of which resources are left to be looked at.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Resuming {
+    line: VecDeque<Peer>,
+    /// The last look was at one of them, and the next is at something else.
+    yields: bool,
+}
+
+/// Resources that are looked at as soon as the stream takes something: hardly any stream has more.
+const AT_ONCE: usize = 16;
+
+// === impl Resuming ===
+
+impl Resuming {
+    /// Whether there is one to go on with.
+    pub(super) fn is_any(&self) -> bool {
+        !self.line.is_empty()
+    }
+
+    /// Whether it is their turn, where something else is to be looked at if `is_else_due`.
+    pub(super) fn take_turn(&mut self, is_else_due: bool) -> bool {
+        if self.line.is_empty() {
+            return false;
+        }
+        self.yields = !self.yields;
+        self.yields || !is_else_due
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        (!self.line.is_empty()).then_some(Time::ZERO)
+    }
+}
+
+// === impl Node ===
+
+impl Node {
+    /// Notes that the last output for a stream has left.
+    pub fn ready(&mut self, now: Time, peer: Peer) {
+        let Some(noted) = self.peers.ready(peer) else { return };
+        if noted <= AT_ONCE {
+            self.resume(now, peer, noted);
+        } else if self.peers.is_first_to_resume(peer) {
+            self.resuming.line.push_back(peer);
+        }
+        self.sharing.ready(now, peer);
+    }
+
+    /// Goes on with one stream, by a slice.
+    pub(super) fn work_resuming(&mut self, now: Time) {
+        let Some(peer) = self.resuming.line.pop_front() else { return };
+        if !self.peers.goes_on(peer) {
+            return;
+        }
+        self.resume(now, peer, self.config.heartbeat_slice);
+        if self.peers.is_any_noted(peer) && self.peers.is_first_to_resume(peer) {
+            self.resuming.line.push_back(peer);
+        }
+    }
+
+    /// Looks at so many of the resources that were noted for a stream, and takes up its heartbeat behind the last.
+    fn resume(&mut self, now: Time, peer: Peer, most: usize) {
+        let noted = self.peers.take_noted(peer, most);
+        for id in &noted.resources {
+            self.with(now, id, |resource, around| {
+                if let Some(slot) = resource.listener(peer) {
+                    resource.respond(now, slot, around.cx, around.peers);
+                    resource.resume_units(now, slot, around.cx.config.rules, around.peers);
+                }
+            });
+        }
+        if let Some(beat) = noted.heartbeat {
+            self.on_heartbeat(now, peer, beat);
+        }
+    }
+}
