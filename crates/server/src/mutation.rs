@@ -168,7 +168,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 71] = [
+    pub const ALL: [Rule; 72] = [
         Rule::AckBySeq,
         Rule::FullCharge,
         Rule::DriftMargin,
