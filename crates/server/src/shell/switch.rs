@@ -44,7 +44,8 @@ pub(super) struct PendingAnswer {
 /// The way that a request has taken.
 enum Way {
     Straight(BoxFuture<Response<Body>, Infallible>),
-    Routed(<Routes as tower::Service<Request<Body>>>::Future),
+    /// It is large, and hardly any request is one.
+    Routed(Box<<Routes as tower::Service<Request<Body>>>::Future>),
 }
 
 // === impl Switch ===
@@ -74,7 +75,7 @@ impl tower::Service<Request<Body>> for Switch {
         let Ways { capacity, routes, bodies, request_time } = &*self.0;
         let way = match bodies.guard_call(request) {
             Ok(call) => Way::Straight(capacity.clone().call(call)),
-            Err(request) => Way::Routed(routes.clone().call(bodies.guard(request))),
+            Err(request) => Way::Routed(Box::new(routes.clone().call(bodies.guard(request)))),
         };
         PendingAnswer { way, request_time: *request_time, expiry: None }
     }
@@ -89,7 +90,7 @@ impl Future for PendingAnswer {
         let PendingAnswer { way, request_time, expiry } = self.get_mut();
         let answered = match way {
             Way::Straight(answer) => answer.as_mut().poll(cx),
-            Way::Routed(answer) => Pin::new(answer).poll(cx),
+            Way::Routed(answer) => Pin::new(answer.as_mut()).poll(cx),
         };
         if let Poll::Ready(Ok(answer)) = answered {
             return Poll::Ready(Ok(answer));
