@@ -131,8 +131,7 @@ impl Crowded {
     /// A client opens a stream and asks for all that it wants.
     fn open(&mut self, now: Time, number: usize, reports: Vec<Report>) {
         let holder = ClientId::new(format!("checkout-7d9f8b6c5d-{number:07}"), 256).expect("a name");
-        let hello =
-            Hello { kind: HolderKind::Client, holder, incarnation: Incarnation(number as u64), line: None };
+        let hello = Hello::new(HolderKind::Client, holder, Incarnation(number as u64));
         let peer = self.node.connect(now, hello);
         self.peers.push(peer);
         let report = StreamReport { id: ReportId(1), target_epoch: None, renew_all: false, reports };

@@ -16,7 +16,7 @@ use tokio::sync::{Notify, oneshot, watch};
 
 use super::hold_kind::HoldKind;
 use super::{Driver, Unanswered};
-use crate::node::{NodeStatus, ResourceRow, StatusQuery, StatusScan};
+use crate::node::{Node, NodeStatus, ResourceRow, StatusQuery, StatusScan};
 
 /// The figures of a node, as they were published.
 #[derive(Clone, PartialEq, Debug)]
@@ -203,7 +203,7 @@ impl Driver {
                 }
             };
             let streams = leader_state.streams();
-            let older_streams = leader_state.node.as_ref().map_or(0, |node| node.older_streams());
+            let older_streams = leader_state.node.as_ref().map_or(0, Node::older_streams);
             (status.map(|status| Summary { at, streams, older_streams, status }), clock::now().since(at))
         })
     }
