@@ -17,7 +17,7 @@ use futures_util::Stream;
 use lessor_client::internals::clock;
 use lessor_proto::message::{Down, Hello, HolderKind, Refusal, Up, WallClock};
 use lessor_proto::wire::session_up_request::Message;
-use lessor_proto::{ReportId, wire};
+use lessor_proto::{Features, ReportId, wire};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tonic::{Status, Streaming};
@@ -52,6 +52,8 @@ struct Line {
     /// Absent of a stream that only says who leads.
     key: Option<StreamKey>,
     kind: HolderKind,
+    /// The kinds of message that the holder knows.
+    features: Features,
     mailbox: Arc<Mailbox>,
     reader: Mutex<Reader>,
 }
@@ -96,7 +98,7 @@ pub(super) async fn open(
     };
     let reader = Reader { ups, pass, refusal: None, end: None, why: None, task: None, unasked: 0 };
     let reader = Mutex::new(reader);
-    let line = Arc::new(Line { key, kind: hello.kind, mailbox, reader });
+    let line = Arc::new(Line { key, kind: hello.kind, features: hello.features, mailbox, reader });
     lines.add(&line);
     Ok(Downs { driver, line })
 }
@@ -317,6 +319,7 @@ impl Line {
     }
 
     fn said(&self, driver: &Driver, down: &Down) -> wire::SessionDown {
+        debug_assert!(self.features.covers(down.needs()), "{:?} is known, not {down:?}", self.features);
         if let Down::Refused { .. } = down {
             driver.traffic().refused.fetch_add(1, Ordering::Relaxed);
         }
