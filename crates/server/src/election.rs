@@ -103,6 +103,8 @@ pub struct Candidate {
     campaigns: u64,
     /// It leaves it to others to lead until then.
     stands_from: Time,
+    /// When it has given up, it stands again.
+    comes_back: bool,
     /// The leader that was announced last.
     leader: Option<Leader>,
     /// The revision at which the key was made that was last seen, whoever made it.
@@ -155,6 +157,7 @@ impl Candidate {
             pace: Pace::default(),
             campaigns: 0,
             stands_from: Time::ZERO,
+            comes_back: false,
             leader: None,
             last: None,
             heard: None,
@@ -293,6 +296,7 @@ impl Candidate {
             Phase::Resigned => return,
             Phase::Resigning(resigning) => {
                 self.phase = Phase::Resigning(resigning);
+                self.comes_back = false;
                 return;
             }
             Phase::Leading(leadership) => {
@@ -307,6 +311,19 @@ impl Candidate {
         }
         self.phase = Phase::Resigning(Box::new(Resigning::new(now, writer, lease, &self.config)));
         self.advance(now);
+    }
+
+    /// Gives up the epoch as [`Candidate::resign`] does, and stands for election again after so long; meanwhile it tells who
+    /// leads. Returns whether it has led.
+    pub fn hand_over(&mut self, now: Time, time: Duration) -> bool {
+        self.advance(now);
+        if !matches!(&self.phase, Phase::Leading(leadership) if leadership.is_open()) {
+            return false;
+        }
+        self.out.tell(Event::Deposed);
+        (self.comes_back, self.stands_from) = (true, now + time);
+        self.resign(now);
+        true
     }
 
     /// Leaves it to others to lead for so long, and gives up its key if it leads. It goes on telling who does.
@@ -429,6 +446,9 @@ impl Candidate {
                     // The lease may be given back from here on.
                     revoking.advance(&mut context);
                     return (Phase::Resigning(resigning), false);
+                }
+                if std::mem::take(&mut self.comes_back) {
+                    return (self.look(now), true);
                 }
                 self.out.tell(Event::Resigned);
                 // What could not be given back until here ends by itself.

@@ -204,6 +204,13 @@ impl Election {
         let _ = self.requests.send(Request::Aside(time));
     }
 
+    /// Gives up the epoch that is on, behind what was asked for before, and stands again after so long: [`Event::Deposed`] comes
+    /// at once, and another task need not wait for anything that this one did.
+    pub fn hand_over(&self, time: Duration) {
+        // A task that has ended stands no more.
+        let _ = self.requests.send(Request::HandOver(time));
+    }
+
     /// Stands for election from here on, as everybody does.
     pub fn stand_again(&self) {
         let _ = self.requests.send(Request::Stand);

@@ -6,7 +6,7 @@
 //! its name and what came of it: `look free`, `campaign won 7`, `write fails timeout`. After `etcd hears` keep-alives and
 //! looks of a leader are answered at once and not told, until `etcd silent`; events have a star. Whoever is followed says at
 //! once what its clock shows, after `clocks silent` no more. `aside 60s` is to leave it to others to lead for so long, and
-//! `stand` to stand again.
+//! `stand` to stand again; `handover 10s` is to resign and to stand again after so long.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -161,6 +161,10 @@ impl Story {
             "clocks" => self.deaf = words.next() == "silent",
             "resign" => self.candidate.resign(self.now),
             "aside" => self.candidate.stand_aside(self.now, duration(words.next())),
+            "handover" => {
+                let has_led = self.candidate.hand_over(self.now, duration(words.next()));
+                self.note(if has_led { "hands over" } else { "has nothing to hand over" });
+            }
             "stand" => self.candidate.stand_again(self.now),
             "authority" => {
                 let until = self.candidate.authority_until();

@@ -26,6 +26,7 @@ pub(super) enum Request {
     Write { epoch: Option<Epoch>, change: Box<RecordChange>, done: oneshot::Sender<Result<(), NotWritten>> },
     HearClock,
     Aside(Duration),
+    HandOver(Duration),
     Stand,
     Resign,
 }
@@ -210,6 +211,10 @@ impl Task {
             Request::Aside(time) => {
                 self.note_resignation();
                 self.candidate.stand_aside(clock::now(), time);
+            }
+            Request::HandOver(time) => {
+                self.note_resignation();
+                self.candidate.hand_over(clock::now(), time);
             }
             Request::Stand => self.candidate.stand_again(clock::now()),
             Request::Resign => {
