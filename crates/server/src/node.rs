@@ -13,6 +13,7 @@ mod heartbeats;
 mod marks;
 mod names;
 mod parent;
+mod recalls;
 mod resources;
 mod resuming;
 mod scan;
@@ -48,6 +49,8 @@ use self::heartbeats::Heartbeats;
 use self::names::Names;
 pub use self::names::{NameWarning, NamesStatus};
 use self::parent::Above;
+use self::recalls::Recalls;
+pub use self::recalls::{NotRecalled, RecallStatus, RecalledLease};
 use self::resources::Resources;
 use self::resuming::Resuming;
 pub use self::scan::StatusScan;
@@ -84,6 +87,8 @@ pub struct Node {
     tally: Tally,
     /// Claims on streams that wait for a write.
     waiting: Waiting,
+    /// The holders that get nothing of a resource for a while.
+    recalls: Recalls,
     /// The measurements that nobody has taken yet.
     measured: Measurements,
 }
@@ -121,6 +126,7 @@ impl Node {
             date: Date::default(),
             tally: Tally::default(),
             waiting: Waiting::default(),
+            recalls: Recalls::default(),
             measured: Measurements::default(),
         }
     }
@@ -168,7 +174,8 @@ impl Node {
         ask: &Ask,
     ) -> Result<Answer, Refusal> {
         self.sessions.caller = caller;
-        let outcome = self.ask_of(now, ask);
+        let held_back = self.held_back(now, ask);
+        let outcome = self.ask_of(now, held_back.as_ref().unwrap_or(ask));
         self.sessions.caller = None;
         outcome
     }
@@ -243,6 +250,7 @@ impl Node {
     /// else happens before.
     pub fn advance(&mut self, now: Time) -> Option<Time> {
         self.forget_names(now);
+        self.end_recalls(now);
         let (mut idle, mut moved) = (Vec::new(), Vec::new());
         for (id, resource) in self.resources.iter_mut() {
             let before = resource.ledger().total();
@@ -270,7 +278,7 @@ impl Node {
         }
         let deadlines =
             self.resources.iter().map(|(_, resource)| resource.deadline().unwrap_or(resource.idle_from()));
-        deadlines.min()
+        deadlines.chain(self.recalls.deadline()).min()
     }
 
     /// Forgets a resource that nobody uses. Returns whether no template covered it.

@@ -208,6 +208,7 @@ impl Node {
             return true;
         }
         let ask = report.into_ask(&stream.hello);
+        let ask = self.held_back(now, &ask).unwrap_or(ask);
         if let (HolderKind::Node, Some(incarnation)) = (ask.kind, ask.incarnation) {
             self.hear_of_node(now, &ask.holder, ask.line, incarnation);
         }
@@ -292,6 +293,10 @@ impl Node {
 
     /// The holder at the other end asks for units.
     fn on_units(&mut self, now: Time, peer: Peer, asked: &UnitsAsked) {
+        let holder = self.peers.get(peer).map(|stream| &stream.hello.holder);
+        if holder.is_some_and(|holder| self.recalls.holds_back(now, &asked.resource, holder)) {
+            return;
+        }
         self.with_unsaid(&asked.resource, |resource, around| {
             resource.ask_units(now, peer, asked);
             resource.send_units(now, around.cx.config.rules, around.peers);

@@ -24,6 +24,7 @@ mod marks;
 mod names;
 mod other_kind;
 mod pollers;
+mod recalls;
 mod shared;
 mod square;
 mod stories;

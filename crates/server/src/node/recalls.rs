@@ -1,0 +1,183 @@
+//! Recalls: leases that an operator takes back, and holders that get nothing of a resource for a while after.
+//!
+//! The holder counts as one that wants nothing, whatever it says, so its share is nothing: it is told so at once where it
+//! listens, and otherwise when it asks again. What it has stays charged until it acknowledges that, or its lease has ended, so a
+//! recall over-commits nothing. Nothing is refused, and what else a holder says goes on. When the recall is over, a stream
+//! is ended, and its holder comes back and says everything again.
+//!
+//! Recalls are known to this leader alone, and end with it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lessor_proto::message::{Ask, Band, HolderKind, Report};
+use lessor_proto::{Amount, ClientId, ResourceId, Time};
+
+use super::{Node, Peer};
+use crate::resource::RecalledLife;
+
+/// Recalls at a time, at the most.
+const MOST: usize = 1_000;
+
+/// The holders that get nothing of a resource, each until some time.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Recalls(BTreeMap<(ResourceId, ClientId), Time>);
+
+/// A lease that was recalled.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RecalledLease {
+    /// The kind of its holder.
+    pub kind: HolderKind,
+    /// The amount that stays charged until it is acknowledged or has ended.
+    pub charged: Amount,
+    /// The time until the last of that ends by itself.
+    pub ends_in: Duration,
+    /// Whether the holder listens, and was told at once; any other finds out when it asks again.
+    pub is_told: bool,
+}
+
+/// A recall that is in force.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RecallStatus {
+    /// The resource.
+    pub resource: ResourceId,
+    /// The id of the client or node.
+    pub holder: ClientId,
+    /// The time for which it gets nothing more.
+    pub ends_in: Duration,
+}
+
+/// Why nothing was recalled.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NotRecalled {
+    /// Nobody of that id is known there.
+    #[error("nobody called {holder:?} holds or wants {resource:?}")]
+    Nobody {
+        /// The resource.
+        resource: String,
+        /// The id.
+        holder: String,
+    },
+    /// There are too many recalls already.
+    #[error("{MOST} recalls are in force; wanted fewer: some end by themselves, others can be lifted")]
+    Full,
+}
+
+// === impl Recalls ===
+
+impl Recalls {
+    /// Whether `holder` gets nothing of `resource` at `now`.
+    pub(super) fn holds_back(&self, now: Time, resource: &ResourceId, holder: &ClientId) -> bool {
+        // Hardly ever any, and asked for with each report.
+        !self.0.is_empty()
+            && self.0.get(&(resource.clone(), holder.clone())).is_some_and(|&until| now < until)
+    }
+
+    /// The next moment at which one is over.
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.0.values().copied().min()
+    }
+}
+
+// === impl Node ===
+
+impl Node {
+    /// Takes back what `holder` has of a resource, in every life of it, and gives it nothing more of that for `time`.
+    ///
+    /// # Errors
+    /// When nobody of that id holds or wants any of it, or there are too many recalls.
+    pub fn recall(
+        &mut self,
+        now: Time,
+        id: &ResourceId,
+        holder: &ClientId,
+        time: Duration,
+    ) -> Result<Vec<RecalledLease>, NotRecalled> {
+        let key = (id.clone(), holder.clone());
+        if self.recalls.0.len() >= MOST && !self.recalls.0.contains_key(&key) {
+            return Err(NotRecalled::Full);
+        }
+        let lives = self.lives(now, id, holder);
+        if lives.is_empty() {
+            return Err(NotRecalled::Nobody { resource: id.to_string(), holder: holder.to_string() });
+        }
+        self.recalls.0.insert(key, now + time);
+        for life in &lives {
+            if let Some(peer) = life.peer {
+                self.waiting.forget(peer, Some(std::slice::from_ref(id)));
+            }
+            self.with_advanced(now, id, |resource, around| {
+                resource.revoke(now, life.slot, around.cx, around.peers);
+            });
+        }
+        // Others may be told more meanwhile, and these less: what is charged is what counts.
+        let recalled = self.lives(now, id, holder).into_iter().map(|life| RecalledLease {
+            kind: life.kind,
+            charged: life.charged,
+            ends_in: life.ends.since(now),
+            is_told: life.peer.is_some(),
+        });
+        Ok(recalled.collect())
+    }
+
+    /// Lets `holder` have of a resource again what is due to it. Returns whether it was held back.
+    pub fn lift_recall(&mut self, now: Time, id: &ResourceId, holder: &ClientId) -> bool {
+        let was_held_back =
+            self.recalls.0.remove(&(id.clone(), holder.clone())).is_some_and(|until| now < until);
+        self.let_speak_again(now, id, holder);
+        was_held_back
+    }
+
+    /// The recalls that are in force.
+    pub fn recalls(&self, now: Time) -> impl Iterator<Item = RecallStatus> {
+        let in_force = self.recalls.0.iter().filter(move |(_, until)| now < **until);
+        in_force.map(move |((resource, holder), until)| RecallStatus {
+            resource: resource.clone(),
+            holder: holder.clone(),
+            ends_in: until.since(now),
+        })
+    }
+
+    /// The request as it counts while its holder is held back; nothing where it counts as it is.
+    pub(super) fn held_back(&self, now: Time, ask: &Ask) -> Option<Ask> {
+        if self.recalls.0.is_empty() {
+            return None;
+        }
+        let is_held_back = |report: &Report| self.recalls.holds_back(now, &report.resource, &ask.holder);
+        ask.reports.iter().any(is_held_back).then(|| {
+            let mut ask = ask.clone();
+            for report in &mut ask.reports {
+                if self.recalls.holds_back(now, &report.resource, &ask.holder) {
+                    want_nothing(report);
+                }
+            }
+            ask
+        })
+    }
+
+    /// Lets end the recalls whose time has come.
+    pub(super) fn end_recalls(&mut self, now: Time) {
+        let over: Vec<_> = self.recalls.0.extract_if(.., |_, until| *until <= now).collect();
+        for ((id, holder), _) in over {
+            self.let_speak_again(now, &id, &holder);
+        }
+    }
+
+    /// Ends the streams on which the holder listens: it is to say again what it wants, which was not heard.
+    fn let_speak_again(&mut self, now: Time, id: &ResourceId, holder: &ClientId) {
+        let peers: Vec<Peer> = self.lives(now, id, holder).into_iter().filter_map(|life| life.peer).collect();
+        peers.into_iter().for_each(|peer| self.drop_stream(now, peer));
+    }
+
+    fn lives(&mut self, now: Time, id: &ResourceId, holder: &ClientId) -> Vec<RecalledLife> {
+        let lives = self.with(now, id, |resource, _| resource.lives_of(holder.as_str()));
+        lives.unwrap_or_default()
+    }
+}
+
+/// The report counts as that of one that wants nothing, and promises what it promises.
+fn want_nothing(report: &mut Report) {
+    let priority = report.bands.first().map_or(0, |band| band.priority);
+    report.bands = smallvec::smallvec![Band { priority, subclients: 1, wants: 0.0 }];
+    report.peak = None;
+}
