@@ -1,9 +1,14 @@
 //! The log that a command writes to standard error while it runs.
 
 use std::io::IsTerminal;
+use std::sync::{Mutex, PoisonError};
 
 use clap::ValueEnum;
-use tracing_subscriber::EnvFilter;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::{FilterExt, filter_fn};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -14,16 +19,29 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Writes logs to standard error from here on: what `RUST_LOG` says, or `default`.
-pub(crate) fn start(format: LogFormat, default: &str) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+/// The filter of the log, which can be changed while the command runs.
+#[derive(Debug)]
+pub(crate) struct LogFilter {
+    handle: reload::Handle<EnvFilter, Registry>,
+    /// The text of the one in force.
+    text: Mutex<String>,
+}
+
+/// Writes logs to standard error from here on: what `RUST_LOG` says, or `default`; and the audit log, whatever that says.
+pub(crate) fn start(format: LogFormat, default: &str) -> LogFilter {
+    let said = std::env::var(EnvFilter::DEFAULT_ENV).ok();
+    let said = said.and_then(|text| Some((EnvFilter::try_new(&text).ok()?, text)));
+    let (filter, text) = said.unwrap_or_else(|| (EnvFilter::new(default), default.to_owned()));
+    let (filter, handle) = reload::Layer::new(filter);
+    let audit = filter_fn(|event| event.target() == "lessor::audit").with_max_level_hint(LevelFilter::INFO);
     let colours = std::io::stderr().is_terminal();
-    let log =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours);
-    match format {
-        LogFormat::Text => log.init(),
-        LogFormat::Json => log.json().init(),
-    }
+    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(colours);
+    let lines = match format {
+        LogFormat::Text => lines.boxed(),
+        LogFormat::Json => lines.json().boxed(),
+    };
+    tracing_subscriber::registry().with(lines.with_filter(filter.or(audit))).init();
+    LogFilter { handle, text: Mutex::new(text) }
 }
 
 /// Logs panics as everything else, with the place and the reason.
@@ -33,4 +51,76 @@ pub(crate) fn note_panics() {
         let reason = panic.payload_as_str().unwrap_or("no reason given");
         tracing::error!(place, reason, "panicked");
     }));
+}
+
+// === impl LogFilter ===
+
+impl LogFilter {
+    /// The text of the filter in force.
+    pub(crate) fn text(&self) -> String {
+        self.text.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Puts another filter in force.
+    ///
+    /// # Errors
+    /// When it is none, with what was found and what was wanted.
+    pub(crate) fn set(&self, text: &str) -> Result<(), String> {
+        let mut in_force = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+        let filter = if *in_force == text {
+            EnvFilter::try_new(text).map_err(|fault| fault.to_string())
+        } else {
+            parse(text)
+        };
+        self.handle.reload(filter?).map_err(|fault| fault.to_string())?;
+        text.clone_into(&mut in_force);
+        Ok(())
+    }
+}
+
+/// The filter that `text` is. The library takes any word for a target, and so a level with a slip in it would silence everything
+/// else: here a directive without a level has to be a level.
+fn parse(text: &str) -> Result<EnvFilter, String> {
+    const WANTED: &str =
+        "wanted off, error, warn, info, debug or trace, or TARGET=LEVEL, several with commas between";
+    let directives: Vec<&str> = text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
+    if directives.is_empty() {
+        return Err(format!("found nothing; {WANTED}"));
+    }
+    let is_bare = |part: &&&str| !part.contains(['=', '[', ']', '{', '}', '"']);
+    if let Some(slip) = directives.iter().filter(is_bare).find(|part| part.parse::<LevelFilter>().is_err()) {
+        return Err(format!("found {slip:?}, which is no level; {WANTED}"));
+    }
+    EnvFilter::builder()
+        .with_regex(false)
+        .parse(text)
+        .map_err(|fault| format!("found {text:?}: {fault}; {WANTED}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_is_taken_and_what_is_none_is_told() {
+        for good in [
+            "info",
+            "DEBUG",
+            "off",
+            "lessor_server=debug",
+            "warn,lessor_server::shell=trace",
+            " info , lessor=debug ",
+        ] {
+            assert!(parse(good).is_ok(), "{good}");
+        }
+        for (bad, told) in [
+            ("", "found nothing; wanted off, "),
+            ("debgu", "found \"debgu\", which is no level; wanted off, "),
+            ("info,lessor_server", "found \"lessor_server\", which is no level"),
+            ("lessor_server=loud", "found \"lessor_server=loud\": "),
+        ] {
+            let fault = parse(bad).map(|_| ()).expect_err(bad);
+            assert!(fault.starts_with(told), "{bad}: {fault}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 #[macro_use]
 mod output;
 
+mod admin;
 mod can;
 mod check;
 mod demo;
@@ -51,6 +52,8 @@ enum Command {
     Token(token::Token),
     /// Show who has what, wants what, until when
     Status(status::Status),
+    /// Act on a server that runs: reload, resign, recall, log, connections, access, whoami
+    Admin(admin::Admin),
     /// Run one of Doorman's seven scenarios in simulated time, or see burst tiers at work
     Sim(sim::Sim),
     /// Print what a shell completes of these commands
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
         Command::WhoCan(who) => who.run(),
         Command::Token(token) => token.run(),
         Command::Status(status) => run(status.run()),
+        Command::Admin(admin) => run(admin.run()),
         Command::Sim(sim) => sim.run(),
         Command::Completions(completions) => completions.run(Lessor::command()),
         Command::Man(man) => man.run(Lessor::command()),

@@ -1,6 +1,8 @@
 //! `lessor serve`: a server from a configuration file, until it is told to end.
 
 mod access;
+mod admin;
+mod followed;
 mod tasks;
 mod tls;
 
@@ -19,13 +21,14 @@ use lessor_server::election::record::next_epoch;
 use lessor_server::node::{NodeConfig, ParentConfig};
 use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
 use lessor_server::shell::driver::Driver;
-use lessor_server::shell::source::{Document, LoadError, Source};
+use lessor_server::shell::source::{LoadError, Source};
 use lessor_server::shell::{Build, Server, ServerOptions, random};
 use tokio::signal::unix::Signal;
-use tokio::sync::watch;
 use tracing::{error, info};
 
-use self::access::{AccessFlags, AccessSources};
+use self::access::{AccessFlags, AccessFollowers};
+use self::admin::{AdminFlags, ServeLevers, Surroundings};
+use self::followed::{FollowedFile, Follower, Outcome};
 use self::tasks::Tasks;
 use self::tls::TlsFlags;
 use crate::log::{self, LogFormat};
@@ -70,6 +73,8 @@ pub(crate) struct Serve {
     tasks: Tasks,
     #[command(flatten)]
     access: AccessFlags,
+    #[command(flatten)]
+    admin: AdminFlags,
     #[command(flatten)]
     tls: TlsFlags,
     #[command(flatten)]
@@ -129,12 +134,23 @@ struct Limits {
 
 impl Serve {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        log::start(self.log_format, "info");
+        let log = log::start(self.log_format, "info");
         log::note_panics();
         let mut source: Source = Source::new(&self.config);
         let repository = source.load()?;
         let mut rules = self.access.sources();
+        let (access, auth_keys) = (rules.load()?, rules.keys.as_mut().map(Source::load).transpose()?);
+        let (rules, mut files) = rules.followers();
+        let (followed, templates) = FollowedFile::new("templates", source);
+        files.insert(0, followed);
+        let levers = Arc::new(ServeLevers { log, files });
         let signals = Signals::listen()?;
+        let around = Surroundings {
+            state_dir: self.state_dir.as_deref().filter(|_| !self.tasks.are_elected()),
+            speaks_tls: self.tls.options().is_some(),
+            is_insecure: self.tls.is_insecure(),
+            has_rules: access.is_some(),
+        };
         let options = ServerOptions {
             http: self.http,
             tls: self.tls.options(),
@@ -150,8 +166,9 @@ impl Serve {
             request_bytes: self.limits.max_request_bytes,
             election: self.tasks.election()?,
             state: self.state_dir.clone(),
-            access: rules.load()?,
-            auth_keys: rules.keys.as_mut().map(Source::load).transpose()?,
+            access,
+            auth_keys,
+            admin: self.admin.options(&around, &levers)?,
             build: Build {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 commit: env!("LESSOR_BUILT_FROM").to_owned(),
@@ -165,7 +182,7 @@ impl Serve {
         self.announce(&config, repository.templates().len());
         self.tls.warn(self.listen);
         let server = Server::start(options, config, repository).await?;
-        if serve(&server, source, rules, signals).await == End::Broken {
+        if serve(&server, templates, rules, (signals, &levers)).await == End::Broken {
             error!("the node has failed one of its own checks: this process ends");
             server.abandon().await;
             anyhow::bail!(
@@ -228,60 +245,47 @@ enum End {
 }
 
 /// Until a signal says to end, or the node is broken.
-async fn serve(server: &Server, source: Source, rules: AccessSources, signals: Signals) -> End {
+async fn serve(
+    server: &Server,
+    templates: Follower<Repository>,
+    rules: AccessFollowers,
+    (signals, levers): (Signals, &ServeLevers),
+) -> End {
     let Signals { mut terminate, mut interrupt, hang_up } = signals;
-    let (tell, asked) = watch::channel(());
-    let templates = follow(source, asked.clone(), |loaded| reload(server.driver(), loaded));
+    let templates = templates.follow(|loaded| reload(server.driver(), loaded));
     tokio::select! {
         _ = terminate.recv() => End::Signal,
         _ = interrupt.recv() => End::Signal,
         () = server.broken() => End::Broken,
         never = templates => match never {},
-        never = rules.follow(server.gate(), asked) => match never {},
-        never = hear(hang_up, tell, server) => match never {},
+        never = rules.follow(server.gate()) => match never {},
+        never = hear(hang_up, levers, server) => match never {},
     }
 }
 
 /// Lets all who follow files know when a signal says to read them again. The server follows those of certificates itself.
-async fn hear(mut hang_up: Signal, tell: watch::Sender<()>, server: &Server) -> Infallible {
+async fn hear(mut hang_up: Signal, levers: &ServeLevers, server: &Server) -> Infallible {
     loop {
         hang_up.recv().await;
-        tell.send_replace(());
+        levers.files.iter().for_each(FollowedFile::hint);
         server.renew_certificates();
+        server.reopen_audit_log();
     }
 }
 
-/// Puts a document in force whenever it has changed, or somebody asks for that. Whoever asks lives as long as this.
-async fn follow<D: Document + Send + 'static>(
-    mut source: Source<D>,
-    mut asked: watch::Receiver<()>,
-    put_in_force: impl Fn(Result<D, LoadError>),
-) -> Infallible {
-    loop {
-        tokio::select! {
-            _ = asked.changed() => {}
-            () = source.changed() => {}
-        }
-        // Where it holds nobody up: a disk may be slow.
-        let reading = tokio::task::spawn_blocking(move || {
-            let loaded = source.load();
-            (source, loaded)
-        });
-        let (same, loaded) = reading.await.expect("reading a file does not panic");
-        source = same;
-        put_in_force(loaded);
-    }
-}
-
-fn reload(driver: &Driver, loaded: Result<Repository, LoadError>) {
+fn reload(driver: &Driver, loaded: Result<Repository, LoadError>) -> Outcome {
     let outcome = match loaded {
-        Ok(repository) => driver.reload(repository).map_err(anyhow::Error::from),
+        Ok(repository) => {
+            let version = Some(repository.version()).filter(|&version| version > 0);
+            driver.reload(repository).map(|()| version).map_err(anyhow::Error::from)
+        }
         Err(fault) => Err(fault.into()),
     };
-    if let Err(fault) = outcome {
+    outcome.map_err(|fault| {
         driver.reload_failed();
         error!("the old configuration stays in force\n{fault}");
-    }
+        fault.to_string()
+    })
 }
 
 /// A name may have several addresses; the first one is bound.

@@ -175,6 +175,22 @@ impl Access {
         rule.map_or(Ok(()), |(index, rule)| rule.allows(index, shown.identity, role, resource))
     }
 
+    /// The roles of whoever shows `shown`, each on some resource at least.
+    #[must_use]
+    pub fn roles(&self, shown: &Credential<'_>) -> Vec<Role> {
+        if self.check_passport(shown).is_err() {
+            return Vec::new();
+        }
+        let rule = chosen(&self.operators, shown.identity, |rule| &rule.identity).map(|(_, rule)| &rule.may);
+        let sealed = shown.passport.map(|passport| &passport.roles);
+        let has = |roles: &Vec<Role>, role| roles.iter().any(|&has| has == role || has == Role::All);
+        let is_in_all = |role: &Role| [rule, sealed].into_iter().flatten().all(|roles| has(roles, *role));
+        match (rule, sealed) {
+            (None, None) => Vec::new(),
+            _ => Role::ALL.into_iter().filter(is_in_all).collect(),
+        }
+    }
+
     /// The budget of `identity` as far as rules give it one.
     #[must_use]
     pub fn budget(&self, identity: &str) -> Budget {

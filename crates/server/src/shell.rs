@@ -4,8 +4,10 @@
 //! handle; [`Server::drain`] ends it with nothing in flight lost.
 
 mod acceptor;
+pub mod admin;
 mod bodies;
 mod caller;
+mod connections;
 pub mod driver;
 pub mod etcd;
 mod gate;
@@ -34,12 +36,14 @@ use std::time::Duration;
 use lessor_client::TlsFault;
 use lessor_client::internals::tls::ClientTls;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tonic::service::Routes;
 use tracing::{error, info, warn};
 
-use self::acceptor::{Acceptor, Places};
+use self::acceptor::{Acceptor, Incoming, Places};
+pub use self::admin::{AdminAddress, AdminFault, AdminOptions, Levers, ReadFile};
+use self::admin::{BoundAdmin, Rooms, ServedAdmin};
 use self::bodies::Bodies;
 pub use self::caller::Caller;
 use self::driver::{Driver, Port};
@@ -65,6 +69,7 @@ pub struct Server {
     plain_address: Option<SocketAddr>,
     certificates: Arc<Certificates>,
     http: Option<SocketAddr>,
+    admin: Option<ServedAdmin>,
     drain: Duration,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
@@ -93,6 +98,9 @@ pub enum StartError {
     /// Certificates or keys cannot be used.
     #[error("cannot speak TLS")]
     Tls(#[from] TlsFault),
+    /// The admin port cannot be served.
+    #[error(transparent)]
+    Admin(#[from] AdminFault),
     /// The state directory is another's, or holds what would be out of date.
     #[error(transparent)]
     State(#[from] StateFault),
@@ -141,6 +149,8 @@ impl Server {
                 memory = Some(directory);
             }
         }
+        // The state directory is there by now, where a socket may be.
+        let admin = BoundAdmin::bind(options.admin).await?;
         let mut driver = match options.election {
             None => Driver::new(config, repository, advertise, options.streams),
             Some(options_of_election) => {
@@ -190,8 +200,12 @@ impl Server {
             tokio::spawn(Arc::clone(&driver).keep_lookout(stopped.clone())),
             tokio::spawn(lines.attend(Arc::clone(&driver), stopped.clone())),
         ];
+        let mut resign = None;
         if let Some(election) = election {
-            tasks.push(tokio::spawn(standing::stand(Arc::clone(&driver), election, stopped.clone())));
+            let (ask, asked) = mpsc::channel(1);
+            resign = Some(ask);
+            let standing = standing::stand(Arc::clone(&driver), election, asked, stopped.clone());
+            tasks.push(tokio::spawn(standing));
         }
         if let Some(directory) = memory {
             tasks.push(tokio::spawn(state::keep(Arc::clone(&driver), directory, stopped.clone())));
@@ -209,12 +223,23 @@ impl Server {
         if let Some((listener, address)) = http {
             let requires = certificates.server.as_ref().is_some_and(|tls| tls.requires_clients);
             let pages = if requires { http::for_the_known(web) } else { web };
-            let started = http::start(listener, places.http, guard(Port::Http), pages, stopped);
+            let started = http::start(listener, places.http, guard(Port::Http), pages, stopped.clone());
             tasks.push(started.map_err(|source| StartError::Listen { address, source })?);
         }
+        let admin = admin.map(|bound| {
+            let places = Places::new(Port::Admin, admin::PLACES, bound.places_per_address(), &driver);
+            let (driver, gate, certificates) =
+                (Arc::clone(&driver), Arc::clone(&gate), Arc::clone(&certificates));
+            let (incoming, pages, served) = bound.open(Rooms { driver, gate, certificates, resign });
+            let guard = matches!(incoming, Incoming::Tcp(_)).then(|| guard(Port::Admin)).flatten();
+            let acceptor = Acceptor::new(incoming, places, guard);
+            tasks.push(tokio::spawn(http::serve(acceptor, pages, stopped)));
+            served
+        });
         let (http, plain) =
             (http_address.map(tracing::field::display), plain_address.map(tracing::field::display));
-        info!(%address, http, plain, tls = certificates.server.is_some(), "serving");
+        let admin_address = admin.as_ref().map(|served| tracing::field::display(&served.address));
+        info!(%address, http, plain, admin = admin_address, tls = certificates.server.is_some(), "serving");
         let drain = options.drain;
         Ok(Server {
             driver,
@@ -223,6 +248,7 @@ impl Server {
             plain_address,
             certificates,
             http: http_address,
+            admin,
             drain,
             stop,
             tasks,
@@ -244,6 +270,19 @@ impl Server {
     /// Reads certificates, keys, authorities and revocations again soon, as it does when their files change.
     pub fn renew_certificates(&self) {
         self.certificates.ask();
+    }
+
+    /// Where it serves operators, if it does.
+    #[must_use]
+    pub fn admin_address(&self) -> Option<&AdminAddress> {
+        self.admin.as_ref().map(|served| &served.address)
+    }
+
+    /// Opens the audit log anew, as it may have been moved away.
+    pub fn reopen_audit_log(&self) {
+        if let Some(admin) = &self.admin {
+            admin.audit.reopen();
+        }
     }
 
     /// Where it serves HTTP alone.

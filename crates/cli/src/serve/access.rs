@@ -7,12 +7,12 @@ use clap::Args;
 use lessor_client::BearerToken;
 use lessor_server::access::{Access, Stance};
 use lessor_server::shell::Gate;
-use lessor_server::shell::source::{Document, LoadError, Source};
+use lessor_server::shell::source::{LoadError, Source};
 use lessor_server::token::TokenKeys;
-use tokio::sync::watch;
 use tracing::{error, info};
 
-use super::follow;
+use super::followed::{FollowedFile, Follower, Outcome};
+
 /// The flags about who may what.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Who may what")]
@@ -35,6 +35,12 @@ pub(super) struct AccessFlags {
 pub(super) struct AccessSources {
     pub(super) access: Option<Source<Access>>,
     pub(super) keys: Option<Source<TokenKeys>>,
+}
+
+/// The followers of those files.
+pub(super) struct AccessFollowers {
+    access: Option<Follower<Access>>,
+    keys: Option<Follower<TokenKeys>>,
 }
 
 // === impl AccessFlags ===
@@ -63,32 +69,48 @@ impl AccessSources {
         Ok(access)
     }
 
-    /// Puts what they hold in force whenever they change, or somebody asks for that.
-    pub(super) async fn follow(self, gate: &Gate, asked: watch::Receiver<()>) -> Infallible {
-        let rules = follow_if(self.access, asked.clone(), |loaded| reload(gate, loaded));
-        let keys = follow_if(self.keys, asked, |loaded| reload_keys(gate, loaded));
+    /// Those who follow them, and the files for whoever wants them to be read again.
+    pub(super) fn followers(self) -> (AccessFollowers, Vec<FollowedFile>) {
+        let access = self.access.map(|source| FollowedFile::new("access", source)).unzip();
+        let keys = self.keys.map(|source| FollowedFile::new("token keys", source)).unzip();
+        let files = access.0.into_iter().chain(keys.0).collect();
+        (AccessFollowers { access: access.1, keys: keys.1 }, files)
+    }
+}
+
+// === impl AccessFollowers ===
+
+impl AccessFollowers {
+    /// Puts what the files hold in force whenever they change, or somebody asks for that.
+    pub(super) async fn follow(self, gate: &Gate) -> Infallible {
+        let rules = async {
+            match self.access {
+                Some(access) => access.follow(|loaded| reload(gate, loaded)).await,
+                None => std::future::pending().await,
+            }
+        };
+        let keys = async {
+            match self.keys {
+                Some(keys) => keys.follow(|loaded| reload_keys(gate, loaded)).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! { never = rules => never, never = keys => never }
     }
 }
 
-async fn follow_if<D: Document + Send + 'static>(
-    source: Option<Source<D>>,
-    asked: watch::Receiver<()>,
-    put_in_force: impl Fn(Result<D, LoadError>),
-) -> Infallible {
-    match source {
-        Some(source) => follow(source, asked, put_in_force).await,
-        None => std::future::pending().await,
-    }
-}
-
-fn reload(gate: &Gate, loaded: Result<Access, LoadError>) {
+fn reload(gate: &Gate, loaded: Result<Access, LoadError>) -> Outcome {
     match loaded {
         Ok(access) => {
             announce(&access);
+            let version = Some(access.version).filter(|&version| version > 0);
             gate.put_in_force(access);
+            Ok(version)
         }
-        Err(fault) => error!("the old rules of access stay in force\n{fault}"),
+        Err(fault) => {
+            error!("the old rules of access stay in force\n{fault}");
+            Err(fault.to_string())
+        }
     }
 }
 
@@ -100,12 +122,16 @@ fn announce(access: &Access) {
     info!(version, nodes, clients, operators, enforced, "rules of access in force");
 }
 
-fn reload_keys(gate: &Gate, loaded: Result<TokenKeys, LoadError>) {
+fn reload_keys(gate: &Gate, loaded: Result<TokenKeys, LoadError>) -> Outcome {
     match loaded {
         Ok(keys) => {
             info!("keys of bearer tokens in force");
             gate.put_keys_in_force(keys);
+            Ok(None)
         }
-        Err(fault) => error!("the old keys of bearer tokens stay in force\n{fault}"),
+        Err(fault) => {
+            error!("the old keys of bearer tokens stay in force\n{fault}");
+            Err(fault.to_string())
+        }
     }
 }

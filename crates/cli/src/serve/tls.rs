@@ -96,6 +96,11 @@ impl TlsFlags {
         }
     }
 
+    /// Whether plain ports that other machines reach are meant.
+    pub(super) fn is_insecure(&self) -> bool {
+        self.insecure
+    }
+
     /// The TLS towards the node above.
     pub(super) fn parent(&self) -> Option<Tls> {
         let mut tls = Tls::ca_file(self.parent_ca.as_ref()?).named("--parent-", "identity");

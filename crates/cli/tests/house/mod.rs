@@ -43,6 +43,7 @@ pub(crate) struct House {
     address: SocketAddr,
     http: SocketAddr,
     plain: Option<SocketAddr>,
+    admin: Option<String>,
     config: PathBuf,
     log: Log,
     directory: TempDir,
@@ -87,8 +88,19 @@ impl House {
         };
         let plain = line["fields"]["plain"].is_string().then(|| address("plain"));
         let (address, http) = (address("address"), address("http"));
+        let admin = line["fields"]["admin"].as_str().map(str::to_owned);
         let directory = tempfile::tempdir().expect("a directory for a while");
-        House { child, address, http, plain, config: PathBuf::new(), log, directory, flags: Vec::new() }
+        House {
+            child,
+            address,
+            http,
+            plain,
+            admin,
+            config: PathBuf::new(),
+            log,
+            directory,
+            flags: Vec::new(),
+        }
     }
 
     /// Where it serves gRPC and HTTP.
@@ -104,6 +116,17 @@ impl House {
     /// Where it serves in plain what it serves over TLS elsewhere.
     pub(crate) fn plain(&self) -> SocketAddr {
         self.plain.expect("it was asked to")
+    }
+
+    /// Where it serves operators, as `lessor admin` is told; absent: nowhere.
+    pub(crate) fn admin(&self) -> Option<&str> {
+        self.admin.as_deref()
+    }
+
+    /// The lines of its log in which that occurs.
+    pub(crate) fn logged_with(&self, part: &str) -> Vec<String> {
+        let log = self.log.0.lock().unwrap();
+        log.iter().filter(|line| line.contains(part)).cloned().collect()
     }
 
     /// A connection of its own.

@@ -124,3 +124,30 @@ async fn grpcio_is_served_with_a_certificate_only() {
     assert!(said.contains("asked"), "{said}");
     root.stop().await;
 }
+
+#[tokio::test]
+async fn operators_come_over_tls_and_are_known_by_their_certificates() {
+    let certificates = Certificates::made().await;
+    let rules = "default: deny\noperators:\n  - {identity: \"spiffe://acme/ns/shop/sa/web\", may: [see]}\n";
+    let access = certificates.put("access.yaml", rules);
+    let house = certificates.serve("root", &["--admin", "127.0.0.1:0", "--access", &access]).await;
+    let at = house.admin().unwrap().replace("127.0.0.1", "localhost");
+    let me = lessor(&certificates, "web", &["admin", "whoami", "--admin", &at]).await;
+    assert_eq!(me.code, Some(0), "{me:?}");
+    assert!(me.out.starts_with("spiffe://acme/ns/shop/sa/web, from 127.0.0.1:"), "{me:?}");
+    assert!(me.out.ends_with("\nmay: see\n"), "{me:?}");
+    let refused = lessor(&certificates, "web", &["admin", "reload", "--admin", &at]).await;
+    assert!(refused.code == Some(1) && refused.err.contains("403: "), "{refused:?}");
+    // Without a certificate there is no connection, and in plain none either.
+    let ca = certificates.path("ca.pem");
+    for flags in [&["--ca", ca.as_str()][..], &[]] {
+        let stranger = run(&[&["admin", "whoami", "--admin", &at], flags].concat()).await;
+        assert_eq!(stranger.code, Some(1), "{stranger:?}");
+        assert!(stranger.err.contains("no answer from "), "{stranger:?}");
+    }
+    assert_eq!(
+        house.logged_with("lessor::audit").iter().filter(|line| line.contains("\\\"call\\\"")).count(),
+        2
+    );
+    house.stop().await;
+}

@@ -11,13 +11,13 @@ pub enum Role {
     Explain,
     /// The effect of a change is computed.
     Plan,
-    /// Resources are frozen, drained or switched off for a time.
+    /// Leases are recalled, leadership is given up, the log is changed for a time.
     Override,
-    /// Templates are put in force.
+    /// Templates, rules, keys and certificates are put in force.
     Push,
     /// Leases are ended before their time.
     Seize,
-    /// These rules are read, and the log is changed.
+    /// These rules are read.
     Access,
     /// All of these.
     All,

@@ -20,20 +20,21 @@ use futures_util::Stream;
 use lessor_client::internals::clock;
 use lessor_proto::Identity;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
-use super::caller::Caller;
+use super::caller::{Caller, LocalProcess};
+use super::connections::{ListedConnection, OpenConnection};
 use super::driver::{Driver, Port};
 use super::tls::handshake::HandshakeGuard;
 
 /// A listener with a bounded number of connections.
 #[derive(Debug)]
 pub(super) struct Acceptor {
-    listener: TcpListener,
+    listener: Incoming,
     places: Arc<Places>,
     /// The time in which whoever connects must say what it speaks.
     greeting: Duration,
@@ -41,6 +42,19 @@ pub(super) struct Acceptor {
     guard: Option<HandshakeGuard>,
     /// The handshakes under way; nothing comes of those that fail.
     shaking: JoinSet<Option<Connection>>,
+}
+
+/// A listener: at an address of the network, or at a path of this machine.
+#[derive(Debug)]
+pub(super) enum Incoming {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// A connection that has just come in.
+enum Socket {
+    Tcp(TcpStream, SocketAddr),
+    Unix(UnixStream),
 }
 
 /// The places of a port.
@@ -72,6 +86,7 @@ pub(super) struct Connection {
     /// Dropped with the connection, if somebody waits for that.
     end: Option<oneshot::Sender<()>>,
     place: Place,
+    _listed: ListedConnection,
 }
 
 /// The bytes of a connection.
@@ -79,6 +94,7 @@ pub(super) struct Connection {
 enum Bytes {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
+    Unix(UnixStream),
 }
 
 /// The first words of a connection, which are awaited.
@@ -160,8 +176,12 @@ impl fmt::Debug for Greeting {
 // === impl Acceptor ===
 
 impl Acceptor {
-    pub(super) fn new(listener: TcpListener, places: Arc<Places>, guard: Option<HandshakeGuard>) -> Acceptor {
-        Acceptor { listener, places, greeting: GREETING, guard, shaking: JoinSet::new() }
+    pub(super) fn new(
+        listener: impl Into<Incoming>,
+        places: Arc<Places>,
+        guard: Option<HandshakeGuard>,
+    ) -> Acceptor {
+        Acceptor { listener: listener.into(), places, greeting: GREETING, guard, shaking: JoinSet::new() }
     }
 
     /// All connections to come.
@@ -175,7 +195,7 @@ impl Acceptor {
     /// The next connection that is ready to be served. Nothing is lost when the future is dropped.
     pub(super) async fn accept(&mut self) -> Connection {
         loop {
-            let (stream, address, place) = tokio::select! {
+            let (socket, place) = tokio::select! {
                 Some(shaken) = self.shaking.join_next() => match shaken {
                     Ok(Some(connection)) => return connection,
                     // A handshake that panicked is one that failed.
@@ -184,16 +204,24 @@ impl Acceptor {
                 admitted = admit(&mut self.listener, &self.places) => admitted,
             };
             let (greeting, driver) = (self.greeting, Arc::clone(&self.places.driver));
+            let (stream, address) = match socket {
+                Socket::Tcp(stream, address) => (stream, address),
+                Socket::Unix(stream) => {
+                    // Who cannot be told is nobody.
+                    let Ok(process) = stream.peer_cred() else { continue };
+                    let process = LocalProcess { uid: process.uid(), pid: process.pid() };
+                    return Connection::new(Bytes::Unix(stream), Caller::local(process), place, greeting);
+                }
+            };
             let Some(guard) = &self.guard else {
-                let mark = Some(driver.mark(address));
-                let caller = Caller { address, identity: Identity::plain(), mark };
+                let caller = Caller::remote(address, Identity::plain(), Some(driver.mark(address)));
                 return Connection::new(Bytes::Plain(stream), caller, place, greeting);
             };
             let guard = guard.clone();
             self.shaking.spawn(async move {
                 let shaken = guard.shake(stream, address, &driver.traffic().handshakes).await;
                 let (stream, identity) = shaken?;
-                let caller = Caller { address, identity, mark: Some(driver.mark(address)) };
+                let caller = Caller::remote(address, identity, Some(driver.mark(address)));
                 Some(Connection::new(Bytes::Tls(Box::new(stream)), caller, place, greeting))
             });
         }
@@ -201,15 +229,33 @@ impl Acceptor {
 }
 
 /// The next connection for which there is a place.
-async fn admit(listener: &mut TcpListener, places: &Arc<Places>) -> (TcpStream, SocketAddr, Place) {
+async fn admit(listener: &mut Incoming, places: &Arc<Places>) -> (Socket, Place) {
     loop {
         let permit = places.permit().await;
         // Goes on after errors, with a pause when the system has nothing left for another connection.
-        let (stream, address) = Listener::accept(listener).await;
-        let Some(place) = places.take(address.ip(), permit) else { continue };
-        // A connection that cannot be told so is slower, and serves all the same.
-        let _ = stream.set_nodelay(true);
-        return (stream, address, place);
+        let (socket, address) = match listener {
+            Incoming::Tcp(listener) => {
+                let (stream, address) = Listener::accept(listener).await;
+                // A connection that cannot be told so is slower, and serves all the same.
+                let _ = stream.set_nodelay(true);
+                (Socket::Tcp(stream, address), address.ip())
+            }
+            Incoming::Unix(listener) => {
+                let (stream, _) = Listener::accept(listener).await;
+                (Socket::Unix(stream), IpAddr::from([0; 16]))
+            }
+        };
+        if let Some(place) = places.take(address, permit) {
+            return (socket, place);
+        }
+    }
+}
+
+// === impl Incoming ===
+
+impl From<TcpListener> for Incoming {
+    fn from(listener: TcpListener) -> Incoming {
+        Incoming::Tcp(listener)
     }
 }
 
@@ -220,6 +266,7 @@ impl Bytes {
         match self {
             Bytes::Plain(stream) => Pin::new(stream),
             Bytes::Tls(stream) => Pin::new(&mut **stream),
+            Bytes::Unix(stream) => Pin::new(stream),
         }
     }
 }
@@ -231,10 +278,14 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for T {}
 // === impl Connection ===
 
 impl Connection {
-    fn new(stream: Bytes, caller: Caller, place: Place, greeting: Duration) -> Connection {
+    fn new(stream: Bytes, mut caller: Caller, place: Place, greeting: Duration) -> Connection {
+        let (places, identity) = (&place.places, caller.identity.clone());
+        let row = OpenConnection::new(places.port, caller.address, identity);
+        let listed = ListedConnection::new(&places.driver, OpenConnection { process: caller.process, ..row });
+        caller.connection = listed.number();
         let greeting =
             Greeting { until: Box::pin(clock::sleep_until(clock::now() + greeting)), missing: PREFACE };
-        Connection { stream, caller, greeting: Some(greeting), end: None, place }
+        Connection { stream, caller, greeting: Some(greeting), end: None, place, _listed: listed }
     }
 
     /// Ends when the connection has been dropped.
@@ -301,6 +352,7 @@ impl AsyncWrite for Connection {
         match &self.stream {
             Bytes::Plain(stream) => stream.is_write_vectored(),
             Bytes::Tls(stream) => stream.is_write_vectored(),
+            Bytes::Unix(stream) => stream.is_write_vectored(),
         }
     }
 

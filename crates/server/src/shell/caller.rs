@@ -3,6 +3,7 @@
 //! Every request carries it in its extensions, over gRPC and HTTP, on every port: nothing above the acceptor knows whether
 //! a connection speaks TLS.
 
+use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
 
 use lessor_proto::Identity;
@@ -12,20 +13,56 @@ use crate::node::ConnectionMark;
 /// The caller of a connection. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Caller {
-    /// The address that it calls from.
+    /// The address that it calls from; of a process at a socket of this machine, none that could be called.
     pub address: SocketAddr,
     /// The identity that it has proved, or `plain` or `anonymous` where it has proved none.
     pub identity: Identity,
     /// The mark by which the mind knows its connection.
     pub(super) mark: Option<ConnectionMark>,
+    /// The process at the other end of a socket of this machine.
+    pub(super) process: Option<LocalProcess>,
+    /// The number of the connection; 0 where it is not known.
+    pub(super) connection: u64,
 }
+
+/// A process of this machine, as the system tells who it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct LocalProcess {
+    pub(super) uid: u32,
+    /// Absent where the system does not say it.
+    pub(super) pid: Option<i32>,
+}
+
+/// The address of processes that came by no network.
+const NOWHERE: (Ipv6Addr, u16) = (Ipv6Addr::UNSPECIFIED, 0);
 
 // === impl Caller ===
 
 impl Caller {
+    /// The caller at the other end of a connection of the network.
+    pub(super) fn remote(address: SocketAddr, identity: Identity, mark: Option<ConnectionMark>) -> Caller {
+        Caller { address, identity, mark, process: None, connection: 0 }
+    }
+
+    /// The caller at the other end of a socket of this machine.
+    pub(super) fn local(process: LocalProcess) -> Caller {
+        let identity = Identity::user(process.uid);
+        Caller { process: Some(process), ..Caller::remote(NOWHERE.into(), identity, None) }
+    }
+
     /// The caller of a request that came without one: nobody that anything is known of.
     pub(super) fn unknown() -> Caller {
-        let address = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
-        Caller { address, identity: Identity::anonymous(), mark: None }
+        Caller::remote(NOWHERE.into(), Identity::anonymous(), None)
+    }
+}
+
+// === impl LocalProcess ===
+
+impl fmt::Display for LocalProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.pid {
+            Some(pid) => write!(f, "unix uid {} pid {pid}", self.uid),
+            None => write!(f, "unix uid {}", self.uid),
+        }
     }
 }

@@ -15,6 +15,7 @@ mod leadership;
 mod liveness;
 mod lookout;
 mod mailbox;
+mod operators;
 mod readiness;
 mod reloads;
 mod streams;

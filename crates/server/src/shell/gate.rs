@@ -149,6 +149,17 @@ impl Visit {
         self.passport.as_ref().map_or(self.caller.identity.as_str(), |passport| &passport.identity)
     }
 
+    /// The identity in the token that was shown, if one was.
+    pub(super) fn bearer(&self) -> Option<&str> {
+        self.passport.as_ref().map(|passport| passport.identity.as_str())
+    }
+
+    /// The roles that whoever calls has, be it on some resources only.
+    pub(super) fn roles(&self) -> Vec<Role> {
+        let credential = self.credential();
+        self.rules.roles(&credential)
+    }
+
     /// Whether the rules or keys have changed since.
     pub(super) fn is_of_before(&self) -> bool {
         self.edition != self.gate.edition()

@@ -96,7 +96,9 @@ impl Capacity for Service {
         request: Request<tonic::Streaming<wire::SessionUpRequest>>,
     ) -> Result<Response<Downs>, Status> {
         let visit = self.known(&request)?;
-        let opened = stream::open(Arc::clone(&self.driver), &self.lines, visit, request.into_inner());
+        let connection = request.extensions().get::<Caller>().map_or(0, |caller| caller.connection);
+        let driver = Arc::clone(&self.driver);
+        let opened = stream::open(driver, &self.lines, visit, connection, request.into_inner());
         opened.await.map(Response::new)
     }
 }

@@ -246,8 +246,8 @@ pub(super) fn start(
     }))
 }
 
-/// Serves the pages. Requests under way are answered.
-async fn serve(mut acceptor: Acceptor, router: Router, mut stopped: watch::Receiver<bool>) {
+/// Serves pages. Requests under way are answered.
+pub(super) async fn serve(mut acceptor: Acceptor, router: Router, mut stopped: watch::Receiver<bool>) {
     let (mut connections, told) = (JoinSet::new(), stopped.clone());
     loop {
         tokio::select! {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use lessor_client::{BearerToken, Tls};
 
+use super::admin::AdminOptions;
 use super::driver;
 use super::etcd::{self, Election, EtcdOptions};
 use super::random;
@@ -54,6 +55,8 @@ pub struct ServerOptions {
     pub access: Option<Access>,
     /// The keys by which bearer tokens are believed; absent: none is.
     pub auth_keys: Option<TokenKeys>,
+    /// The port of operators; absent: there is none.
+    pub admin: Option<AdminOptions>,
     /// The program that this is, for those who watch it.
     pub build: Build,
     /// The longest pause of the runtime: after that the process is said to be not alive.
@@ -112,6 +115,7 @@ impl ServerOptions {
             state: None,
             access: None,
             auth_keys: None,
+            admin: None,
             build: Build::default(),
             longest_pause: driver::LONGEST_PAUSE,
             meter: None,

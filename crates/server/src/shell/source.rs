@@ -197,7 +197,7 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Refuses what is no regular file: it might never end, or make its reader wait for ever.
-fn check_kind(kind: FileType) -> io::Result<()> {
+pub(super) fn check_kind(kind: FileType) -> io::Result<()> {
     if kind.is_file() {
         return Ok(());
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use lessor_client::internals::clock;
 use lessor_proto::message::Leader;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{info, warn};
 
 use self::clocks::Clocks;
@@ -31,8 +31,17 @@ struct Writing {
     done: oneshot::Receiver<Result<(), NotWritten>>,
 }
 
+/// Somebody who wants this task to leave its node to another, and waits for what came of it: the epoch that it gave up, and the
+/// time after which it stands again; nothing where it did not lead.
+pub(super) type HandOver = oneshot::Sender<Option<(Epoch, Duration)>>;
+
 /// Until stopped: then the leader resigns, and another takes over at once.
-pub(super) async fn stand(driver: Arc<Driver>, mut election: Election, mut stopped: watch::Receiver<bool>) {
+pub(super) async fn stand(
+    driver: Arc<Driver>,
+    mut election: Election,
+    mut asked: mpsc::Receiver<HandOver>,
+    mut stopped: watch::Receiver<bool>,
+) {
     let Ok(mut writes) = driver.record_writes() else { return };
     let mut writing: Option<Writing> = None;
     let mut clocks = Clocks::new(driver.drift());
@@ -40,6 +49,7 @@ pub(super) async fn stand(driver: Arc<Driver>, mut election: Election, mut stopp
     loop {
         let outcome = tokio::select! {
             _ = stopped.wait_for(|&stop| stop) => break,
+            Some(told) = asked.recv() => hand_over(&driver, &election, told),
             Some(event) = election.event() => tell(&driver, event, &mut clocks),
             _ = looks.tick() => keep_up(&driver, &election, &mut lag),
             epoch = clocks.go_on() => match epoch {
@@ -83,6 +93,23 @@ pub(super) async fn stand(driver: Arc<Driver>, mut election: Election, mut stopp
             warn!(after = ?RESIGNATION, "etcd has not heard that this task leads no more: its key has to end");
         }
     }
+}
+
+/// Gives up the epoch as at the end of the server: what is out is written, and that nobody has to wait for this task. Nothing is
+/// granted from here on.
+fn hand_over(driver: &Driver, election: &Election, told: HandOver) -> Result<(), Unanswered> {
+    let left = driver.resign()?;
+    if let Some((epoch, write)) = left {
+        drop(election.write(Some(epoch), write.change));
+        // Somebody else has led by then, if there is anybody.
+        election.hand_over(election.ttl);
+        info!(epoch = epoch.0, again_after = ?election.ttl, "leaves it to another task to lead, as an operator wants it");
+        // Nobody need wait for it.
+        let _ = told.send(Some((epoch, election.ttl)));
+    } else {
+        let _ = told.send(None);
+    }
+    Ok(())
 }
 
 /// Leaves it to others to lead for want of the configuration that was in force, and stands again when it is there.

@@ -24,6 +24,7 @@ use tonic::{Status, Streaming};
 use tracing::debug;
 
 use self::pass::{Pass, Review};
+use super::connections::ListedStream;
 use super::driver::{Driver, Letter, Mailbox, StreamEnd, StreamKey, Unanswered};
 use super::gate::Visit;
 use super::refused::{refused, unanswered};
@@ -40,6 +41,7 @@ const SLICE: usize = 256;
 pub struct Downs {
     driver: Arc<Driver>,
     line: Arc<Line>,
+    _listed: ListedStream,
 }
 
 /// All streams of a server.
@@ -82,9 +84,11 @@ pub(super) async fn open(
     driver: Arc<Driver>,
     lines: &Lines,
     visit: Option<Visit>,
+    connection: u64,
     mut ups: Streaming<wire::SessionUpRequest>,
 ) -> Result<Downs, Status> {
     let hello = hello(&driver, &mut ups).await?;
+    let bearer = visit.as_ref().and_then(Visit::bearer).map(str::to_owned);
     let pass = Pass::open(visit, &hello).map_err(|refusal| refused(&driver, refusal))?;
     let (key, mailbox, ups) = match driver.connect(&hello) {
         Ok((key, mailbox)) => (Some(key), mailbox, Some(ups)),
@@ -100,7 +104,8 @@ pub(super) async fn open(
     let reader = Mutex::new(reader);
     let line = Arc::new(Line { key, kind: hello.kind, features: hello.features, mailbox, reader });
     lines.add(&line);
-    Ok(Downs { driver, line })
+    let listed = ListedStream::new(&driver, connection, bearer.as_deref());
+    Ok(Downs { driver, line, _listed: listed })
 }
 
 async fn hello(driver: &Driver, ups: &mut Streaming<wire::SessionUpRequest>) -> Result<Hello, Status> {
@@ -152,7 +157,7 @@ impl Stream for Downs {
     type Item = Result<wire::SessionDown, Status>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let Downs { driver, line } = &*self;
+        let Downs { driver, line, .. } = &*self;
         let mut reader = line.reader();
         reader.unasked = 0;
         match &mut reader.task {

@@ -61,6 +61,7 @@ pub(super) struct ServerTls {
 struct Shown {
     main: Arc<ServerConfig>,
     pages: Arc<ServerConfig>,
+    admin: Arc<ServerConfig>,
     /// The end of the own certificate, since the beginning of 1970.
     ends: Duration,
     /// The earliest end of an authority.
@@ -104,6 +105,7 @@ impl ServerTls {
         Arc::clone(match port {
             Port::Main => &shown.main,
             Port::Http => &shown.pages,
+            Port::Admin => &shown.admin,
         })
     }
 }
@@ -137,6 +139,7 @@ impl Shown {
         Ok(Shown {
             main: config(requires_clients, &[b"h2", b"http/1.1"])?,
             pages: config(false, &[b"http/1.1"])?,
+            admin: config(requires_clients, &[b"http/1.1"])?,
             ends,
             authorities_end: authorities.as_ref().and_then(Authorities::end),
         })

@@ -21,6 +21,8 @@ pub(in crate::shell) enum HoldKind {
     Election,
     /// Another repository.
     Reload,
+    /// A recall by an operator.
+    Recall,
     /// Memory that is given back.
     CleanUp,
     /// A slice of the status.
@@ -31,8 +33,10 @@ pub(in crate::shell) enum HoldKind {
 
 impl Label for HoldKind {
     const NAME: &'static str = "kind";
-    const VALUES: &'static [&'static str] =
-        &["ask", "release", "report", "stream", "turn", "parent", "election", "reload", "clean_up", "status"];
+    const VALUES: &'static [&'static str] = &[
+        "ask", "release", "report", "stream", "turn", "parent", "election", "reload", "recall", "clean_up",
+        "status",
+    ];
 
     fn place(self) -> usize {
         self as usize

@@ -9,6 +9,8 @@ use tracing::warn;
 
 use super::{Driver, StreamKey, Unanswered};
 use crate::measured::{Measured, RefusalKind, WaitPath};
+use crate::shell::admin::AdminCalls;
+use crate::shell::connections::ConnectionTable;
 use crate::shell::measure::{self, Counts, Label, Timing, Timings};
 use crate::shell::tls::handshake::Handshakes;
 
@@ -26,6 +28,8 @@ pub(in crate::shell) struct Traffic {
     pub(in crate::shell) handshakes: Handshakes,
     /// Connections that are open, and whether others wait for a place.
     pub(in crate::shell) connections: Counts<Port>,
+    /// The same one by one.
+    pub(in crate::shell) table: ConnectionTable,
     pub(in crate::shell) waiting: Counts<Port>,
     /// Streams that were opened, those that have ended, and those that do not read what is there for them.
     pub(in crate::shell) streams_opened: AtomicU64,
@@ -33,6 +37,8 @@ pub(in crate::shell) struct Traffic {
     pub(in crate::shell) streams_stalled: AtomicU64,
     /// Messages on streams that are of kinds of a later version, and were passed over.
     pub(in crate::shell) unknown: Counts<Side>,
+    /// Calls of the admin port.
+    pub(in crate::shell) admin_calls: AdminCalls,
     /// Requests, reports and streams that were refused.
     pub(in crate::shell) refusals: Counts<Reason>,
     /// The times that requests took.
@@ -53,6 +59,8 @@ pub(in crate::shell) enum Port {
     Main,
     /// That of pages alone.
     Http,
+    /// That of operators.
+    Admin,
 }
 
 /// The side of a node that something comes from.
@@ -127,11 +135,13 @@ impl Default for Traffic {
             silent: AtomicU64::new(0),
             handshakes: Handshakes::default(),
             connections: Counts::default(),
+            table: ConnectionTable::default(),
             waiting: Counts::default(),
             streams_opened: AtomicU64::new(0),
             streams_ended: Counts::default(),
             streams_stalled: AtomicU64::new(0),
             unknown: Counts::default(),
+            admin_calls: AdminCalls::default(),
             refusals: Counts::default(),
             requests: Timings::new(measure::PROMPT),
             waits: Timings::new(measure::SLOW),
@@ -246,7 +256,7 @@ impl Label for Reason {
 
 impl Label for Port {
     const NAME: &'static str = "port";
-    const VALUES: &'static [&'static str] = &["main", "http"];
+    const VALUES: &'static [&'static str] = &["main", "http", "admin"];
 
     fn place(self) -> usize {
         self as usize

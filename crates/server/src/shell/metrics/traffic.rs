@@ -51,6 +51,7 @@ fn connections(encoder: &mut DescriptorEncoder<'_>, driver: &Driver) -> fmt::Res
     gauges(encoder, "lessor_connections", "Connections that are open", &traffic.connections)?;
     let help = "Whether others wait outside, as all places are taken";
     gauges(encoder, "lessor_connections_waiting", help, &traffic.waiting)?;
+    traffic.admin_calls.encode(encoder)?;
     let help = "Requests, reports and streams that were refused";
     traffic.refusals.encode(encoder, "lessor_refused", help)?;
     let help = "How long answers took from when their request was there, in seconds";

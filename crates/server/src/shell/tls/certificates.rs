@@ -25,6 +25,10 @@ pub(in crate::shell) struct Certificates {
     asked: Notify,
 }
 
+/// The names of the sets.
+const SERVERS: &str = "the server's";
+const PARENTS: &str = "those for the node above";
+
 // === impl Certificates ===
 
 impl Certificates {
@@ -63,13 +67,23 @@ impl Certificates {
         server.chain(parent).map(PathBuf::from).collect()
     }
 
+    /// Reads all files again, and puts in force what can be used.
     fn refresh(&self) {
         if let Some(server) = &self.server {
-            self.note("the server's", server.renewed.refresh());
+            self.note(SERVERS, server.renewed.refresh());
         }
         if let Some(parent) = &self.parent {
-            self.note("those for the node above", parent.renewed().refresh());
+            self.note(PARENTS, parent.renewed().refresh());
         }
+    }
+
+    /// The same at once; returns of each set whether what is in its files is in force, and else why not.
+    pub(in crate::shell) fn read_again(&self) -> Vec<(&'static str, Result<(), String>)> {
+        self.refresh();
+        let server = self.server.as_ref().map(|tls| (SERVERS, tls.renewed.fault()));
+        let parent = self.parent.as_ref().map(|tls| (PARENTS, tls.renewed().fault()));
+        let in_force = |fault: Option<TlsFault>| fault.map_or(Ok(()), |fault| Err(fault.to_string()));
+        server.into_iter().chain(parent).map(|(which, fault)| (which, in_force(fault))).collect()
     }
 
     fn note(&self, which: &str, outcome: Result<bool, TlsFault>) {

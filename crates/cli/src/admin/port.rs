@@ -1,0 +1,160 @@
+//! The admin port of a server, as its callers reach it: over the network, or at a socket of this machine.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use clap::Args;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use hyper::{Method, Request, Response, StatusCode, Uri};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use lessor_client::internals::tls::{ClientTls, Connector, Protocol};
+use serde_json::Value;
+use tokio::net::UnixStream;
+
+use crate::tls::ClientTlsFlags;
+
+/// The way to an admin port.
+#[derive(Clone, Debug, Args)]
+pub(super) struct PortFlags {
+    /// The admin port of the server, as its --admin says: unix:/var/lib/lessor/admin.sock where it has a --state-dir and says
+    /// nothing
+    #[arg(long, env = "LESSOR_ADMIN", value_name = "HOST:PORT|unix:PATH")]
+    admin: String,
+    /// As the server says it, in JSON
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    tls: ClientTlsFlags,
+}
+
+/// An admin port.
+pub(super) struct AdminPort<'a> {
+    flags: &'a PortFlags,
+    /// The address as it is put into requests.
+    base: Uri,
+    /// The path of the socket; absent: it is at the network.
+    socket: Option<PathBuf>,
+}
+
+/// An act may wait for a disk, or for another task to lead.
+const TIMEOUT: Duration = Duration::from_secs(15);
+const MOST_BYTES: usize = 64 << 20;
+
+// === impl AdminPort ===
+
+impl<'a> AdminPort<'a> {
+    pub(super) fn new(flags: &'a PortFlags) -> anyhow::Result<AdminPort<'a>> {
+        if let Some(path) = flags.admin.strip_prefix("unix:") {
+            if path.is_empty() {
+                bail!("--admin unix: wanted a path behind it");
+            }
+            let (base, socket) = (Uri::from_static("http://localhost/"), Some(PathBuf::from(path)));
+            return Ok(AdminPort { flags, base, socket });
+        }
+        let scheme = if flags.tls.settings().is_some() { "https" } else { "http" };
+        let base = Uri::builder().scheme(scheme).authority(flags.admin.as_str()).path_and_query("/").build();
+        let wanted = || format!("--admin {:?}: wanted HOST:PORT or unix:PATH", flags.admin);
+        let base = base.with_context(wanted)?;
+        if base.port().is_none() {
+            bail!("{}", wanted());
+        }
+        Ok(AdminPort { flags, base, socket: None })
+    }
+
+    /// Calls an act, and returns what came of it.
+    pub(super) async fn call(&self, method: Method, act: &str, body: Option<Value>) -> anyhow::Result<Value> {
+        let at = &self.flags.admin;
+        let mut parts = self.base.clone().into_parts();
+        parts.path_and_query = Some(format!("/admin/{act}").parse()?);
+        let uri = Uri::from_parts(parts)?;
+        let mut request = Request::builder().method(method);
+        if let Some(token) = self.flags.tls.token() {
+            request = request.header(AUTHORIZATION, token.http_header(&uri)?);
+        }
+        if body.is_some() {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
+        let body = Full::new(Bytes::from(body.map_or(String::new(), |body| body.to_string())));
+        let request = request.uri(uri).body(body)?;
+        let asked = async {
+            let response = match &self.socket {
+                Some(path) => at_socket(path, request).await?,
+                None => self.at_network(request).await?,
+            };
+            let status = response.status();
+            let body = Limited::new(response.into_body(), MOST_BYTES).collect().await;
+            let body = body.map_err(anyhow::Error::from_boxed)?.to_bytes();
+            anyhow::Ok((status, String::from_utf8_lossy(&body).into_owned()))
+        };
+        let waited = tokio::time::timeout(TIMEOUT, asked).await;
+        let (status, text) = waited.map_err(|_| anyhow!("{at}: no answer in {TIMEOUT:?}"))??;
+        let said: Option<Value> = serde_json::from_str(&text).ok();
+        match said {
+            Some(answer) if status == StatusCode::OK => Ok(answer),
+            Some(problem) if problem["detail"].is_string() => bail!("{at}: {}", explain(status, &problem)),
+            _ if status == StatusCode::NOT_FOUND => {
+                bail!(
+                    "{at}: that is no admin port: it answers 404; wanted what the server's --admin says, not --listen or --http"
+                )
+            }
+            _ => bail!("{at}: {status}: {}", text.trim()),
+        }
+    }
+
+    async fn at_network(&self, request: Request<Full<Bytes>>) -> anyhow::Result<Response<Incoming>> {
+        let tls = self.flags.tls.settings().map(|tls| ClientTls::load(&tls)).transpose()?;
+        let connector = Connector::new(tls.map(Arc::new), Protocol::Http1);
+        let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new()).build(connector);
+        client.request(request).await.with_context(|| format!("no answer from {}", self.flags.admin))
+    }
+}
+
+async fn at_socket(path: &Path, mut request: Request<Full<Bytes>>) -> anyhow::Result<Response<Incoming>> {
+    let stream = UnixStream::connect(path).await.map_err(|fault| no_socket(path, &fault))?;
+    let uri = request.uri().path_and_query().map(|rest| rest.as_str().parse()).transpose()?;
+    *request.uri_mut() = uri.unwrap_or_default();
+    request.headers_mut().insert(HOST, hyper::header::HeaderValue::from_static("localhost"));
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    // It ends with the request.
+    tokio::spawn(connection);
+    sender.send_request(request).await.with_context(|| format!("no answer at {}", path.display()))
+}
+
+/// The fault of a socket, and what to do about it.
+fn no_socket(path: &Path, fault: &io::Error) -> anyhow::Error {
+    let path = path.display();
+    match fault.kind() {
+        io::ErrorKind::NotFound => {
+            anyhow!(
+                "{path}: there is no such socket; is the server running, with --state-dir or --admin unix:{path}?"
+            )
+        }
+        io::ErrorKind::ConnectionRefused => {
+            anyhow!("{path}: nobody listens there: the server has ended without removing it; start it again")
+        }
+        io::ErrorKind::PermissionDenied => {
+            anyhow!(
+                "{path}: permission denied: the user of the server alone may open it; call this as that user, with sudo -u"
+            )
+        }
+        _ => anyhow!("{path}: {fault}"),
+    }
+}
+
+/// The problem that a server has with a call, and what to do about it.
+fn explain(status: StatusCode, problem: &Value) -> String {
+    let detail = problem["detail"].as_str().unwrap_or_default();
+    match (status, problem["identity"].as_str(), problem["role"].as_str()) {
+        (StatusCode::FORBIDDEN, Some(identity), Some(role)) => {
+            format!("403: {detail}\nwhat the rules say of it: lessor can {identity:?} {role} --access FILE")
+        }
+        _ => format!("{}: {detail}", status.as_u16()),
+    }
+}

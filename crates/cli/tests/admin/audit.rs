@@ -1,0 +1,213 @@
+//! The audit log: every call, whether it was refused or not, and no act without its record.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::desk::Desk;
+use crate::gate::{Gate, KEY};
+use crate::house::{House, eventually, everything, run};
+
+/// The lines of a file, each of which is JSON.
+fn lines(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap();
+    assert!(text.is_empty() || text.ends_with('\n'), "{text:?}");
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|fault| panic!("{fault}: {line}")))
+        .collect()
+}
+
+const FILTER: &str = r#"{"filter":"info","for":"1h"}"#;
+
+#[tokio::test]
+async fn every_call_has_its_lines_in_the_file_and_in_the_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("audit.log");
+    let flags = ["--admin", "127.0.0.1:0", "--audit-log", file.to_str().unwrap()];
+    let rules = "default: deny\noperators:\n  - {identity: plain, may: [see]}\n";
+    let gate = Gate::open_with(rules, &flags).await;
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let at = gate.house.admin().unwrap();
+    let token = gate.token(&["--identity", "oncall", "--role", "override"]).await;
+    let (oncall, nobody) = (Desk::with_token(at, &token), Desk::new(at));
+    oncall.call("PUT", "/admin/log", Some(FILTER)).await.done();
+    nobody.call("PUT", "/admin/log", Some(FILTER)).await.problem(403);
+    oncall.get("/admin/whoami").await.done();
+    nobody.call("POST", "/admin/nothing", None).await.problem(404);
+    Desk::with_token(at, "lessor1.AAAA").get("/admin/access").await.problem(401);
+    oncall.call("PUT", "/admin/log", Some(r#"{"filter":"debgu","for":"1h"}"#)).await.problem(400);
+
+    let lines = lines(&file);
+    let told = |line: &Value| {
+        let text = |name: &str| line[name].as_str().unwrap_or("-").to_owned();
+        (
+            line["call"].as_u64().unwrap(),
+            text("identity"),
+            text("act"),
+            text("outcome"),
+            line["status"].as_u64(),
+        )
+    };
+    let wanted = [
+        (1, "oncall", "log", "begun", None),
+        (1, "oncall", "log", "done", None),
+        (2, "plain", "log", "refused", Some(403)),
+        (3, "oncall", "whoami", "done", None),
+        (4, "plain", "unknown", "failed", Some(404)),
+        (5, "plain", "access", "refused", Some(401)),
+        (6, "oncall", "log", "begun", None),
+        (6, "oncall", "log", "failed", Some(400)),
+    ];
+    let wanted = wanted.map(|(call, who, act, outcome, status)| {
+        (call, who.to_owned(), act.to_owned(), outcome.to_owned(), status)
+    });
+    assert_eq!(lines.iter().map(told).collect::<Vec<_>>(), wanted);
+    let arguments = serde_json::json!({"filter": "info", "for": "1h"});
+    assert_eq!((&lines[0]["arguments"], &lines[0]["port"]), (&arguments, &"admin".into()));
+    for line in &lines {
+        assert!(line["address"].as_str().unwrap().starts_with("127.0.0.1:"), "{line}");
+        humantime::parse_rfc3339(line["time"].as_str().unwrap()).unwrap();
+    }
+    let told = "operators[0] on line 3 does not let \"plain\" override; it may [see]";
+    assert_eq!(lines[2]["detail"], told);
+    // The log has the same.
+    let logged = gate.house.logged_with("\"target\":\"lessor::audit\"");
+    let logged: Vec<Value> = logged
+        .iter()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter_map(|line| serde_json::from_str(line["fields"]["message"].as_str()?).ok())
+        .collect();
+    assert_eq!(logged, lines);
+    assert_eq!(gate.house.metric("lessor_admin_calls_total{act=\"log\",outcome=\"done\"}").await, 1.0);
+    assert_eq!(gate.house.metric("lessor_admin_calls_total{act=\"log\",outcome=\"refused\"}").await, 1.0);
+    gate.house.stop().await;
+}
+
+#[tokio::test]
+async fn no_log_filter_keeps_the_audit_log_silent() {
+    let house = House::open_with(&everything(100.0, 60), &["--admin", "127.0.0.1:0"]).await;
+    let desk = Desk::new(house.admin().unwrap());
+    for filter in ["off", "lessor::audit=off", "off,lessor::audit[{message}]=off", "error,lessor=off"] {
+        let before = house.logged_with("lessor::audit").len();
+        let body = serde_json::json!({"filter": filter, "for": "1h"}).to_string();
+        desk.call("PUT", "/admin/log", Some(&body)).await.done();
+        desk.get("/admin/whoami").await.done();
+        let logged = async || house.logged_with("lessor::audit").len() >= before + 3;
+        eventually(&format!("{filter}: both calls are there"), logged).await;
+    }
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn no_secret_and_no_line_of_its_own_gets_into_the_audit_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("audit.log");
+    let flags = ["--admin", "127.0.0.1:0", "--audit-log", file.to_str().unwrap()];
+    let gate = Gate::open_with("default: deny\n", &flags).await;
+    let at = gate.house.admin().unwrap();
+    let token = gate.token(&["--identity", "oncall", "--role", "all"]).await;
+    let desk = Desk::with_token(at, &token);
+    desk.get("/admin/whoami").await.done();
+    // Somebody puts it where it does not belong.
+    desk.get(&format!("/admin/{token}")).await.problem(404);
+    desk.get(&format!("/admin/whoami?token={token}")).await.problem(400);
+    let body = serde_json::json!({"filter": format!("{token}=debug"), "for": "1h"}).to_string();
+    desk.call("PUT", "/admin/log", Some(&body)).await;
+    let body = serde_json::json!({"resource": "db", "holder": token, "for": "1h"}).to_string();
+    desk.call("POST", "/admin/recall", Some(&body)).await.problem(404);
+    // And somebody would write a line of his own.
+    let holder = "x\u{202e}\u{2028}{\"outcome\":\"done\",\"identity\":\"root\"}";
+    let body = serde_json::json!({"resource": "db", "holder": holder, "for": "1h"}).to_string();
+    desk.call("POST", "/admin/recall", Some(&body)).await.problem(404);
+    let body = serde_json::json!({"filter": "in\u{1b}[2Jfo\n{}", "for": "1h"}).to_string();
+    desk.call("PUT", "/admin/log", Some(&body)).await.problem(400);
+
+    let text = std::fs::read_to_string(&file).unwrap();
+    let (_, secret) = token.split_once('.').unwrap();
+    for secret in [secret, &secret[..40], KEY.trim()] {
+        assert!(!text.contains(secret), "the file has a secret in it");
+        assert!(!gate.house.has_logged_part(secret), "the log has a secret in it");
+    }
+    assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
+    let lines = lines(&file);
+    assert_eq!(lines.len(), 1 + 1 + 1 + 2 + 2 + 2 + 2, "{lines:#?}");
+    assert!(lines.iter().all(|line| line["identity"] == "oncall"), "{lines:#?}");
+    gate.house.stop().await;
+}
+
+#[tokio::test]
+async fn an_act_whose_record_cannot_be_written_is_not_done() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("audit.log");
+    let flags = ["--admin", "127.0.0.1:0", "--audit-log", file.to_str().unwrap()];
+    let house = House::open_with(&everything(100.0, 60), &flags).await;
+    let desk = Desk::new(house.admin().unwrap());
+    desk.get("/admin/whoami").await.done();
+    // It is moved away, and something else takes its place before it is opened anew.
+    let moved = directory.path().join("audit.log.1");
+    std::fs::rename(&file, &moved).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    house.signal(Signal::HUP);
+    eventually("it says so", async || {
+        house.has_logged_part("the audit log cannot be written: acts are refused")
+    })
+    .await;
+    let refused = desk.call("PUT", "/admin/log", Some(r#"{"filter":"debug","for":"1h"}"#)).await.detail(503);
+    assert!(
+        refused.contains("no act is done without its record") && refused.contains("is a directory"),
+        "{refused}"
+    );
+    desk.get("/admin/whoami").await.problem(503);
+    std::fs::remove_dir(&file).unwrap();
+    assert_eq!(desk.get("/admin/log").await.done()["filter"], "info", "nothing was changed");
+    assert_eq!(lines(&moved).len(), 1);
+    assert_eq!(lines(&file).len(), 1, "it is there again");
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn the_audit_log_is_opened_anew_when_a_signal_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("audit.log");
+    let flags = ["--admin", "127.0.0.1:0", "--audit-log", file.to_str().unwrap()];
+    let house = House::open_with(&everything(100.0, 60), &flags).await;
+    let desk = Desk::new(house.admin().unwrap());
+    desk.get("/admin/whoami").await.done();
+    let moved = directory.path().join("audit.log.1");
+    std::fs::rename(&file, &moved).unwrap();
+    house.signal(Signal::HUP);
+    eventually("there is another", async || file.exists()).await;
+    desk.get("/admin/whoami").await.done();
+    assert_eq!((lines(&moved).len(), lines(&file).len()), (1, 1));
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn an_audit_log_that_cannot_be_one_is_told_at_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("lessor.yaml");
+    std::fs::write(&config, everything(100.0, 60)).unwrap();
+    let pipe = directory.path().join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
+        .unwrap();
+    let missing = directory.path().join("nowhere/audit.log");
+    let path = |path: &Path| path.to_str().unwrap().to_owned();
+    let config = path(&config);
+    let start = ["serve", "--listen", "127.0.0.1:0", "--config", config.as_str()];
+    for (log, told) in [
+        (path(directory.path()), "is a directory; wanted a regular file"),
+        (path(&pipe), "is a named pipe; wanted a regular file"),
+        (path(&missing), "No such file or directory"),
+    ] {
+        let outcome = run(&[&start[..], &["--admin", "127.0.0.1:0", "--audit-log", &log]].concat()).await;
+        assert_eq!(outcome.code, Some(1), "{outcome:?}");
+        assert!(outcome.err.contains(&format!("--audit-log {log}: {told}")), "{outcome:?}");
+    }
+    let outcome = run(&[&start[..], &["--audit-log", "x"]].concat()).await;
+    assert!(
+        outcome.code == Some(1) && outcome.err.contains("wanted --admin or --state-dir besides"),
+        "{outcome:?}"
+    );
+}

@@ -1,0 +1,79 @@
+//! The admin port apart from the others: what they do not serve, and that it answers when they cannot.
+
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::desk::Desk;
+use crate::house::{House, everything, run};
+
+#[tokio::test]
+async fn no_other_port_serves_any_of_it() {
+    let house = House::open_with(&everything(100.0, 60), &["--admin", "127.0.0.1:0"]).await;
+    for port in [house.address(), house.http()] {
+        for act in ["whoami", "connections", "access", "log", "reload", "resign", "recall"] {
+            for method in ["GET", "POST", "PUT", "DELETE"] {
+                let answer =
+                    Desk::new(&port.to_string()).call(method, &format!("/admin/{act}"), Some("{}")).await;
+                assert_eq!((answer.code, answer.body.as_str()), (404, ""), "{method} {act} at {port}");
+            }
+        }
+    }
+    assert!(house.logged_with("lessor::audit").is_empty());
+    // Nor does it serve what they do.
+    let desk = Desk::new(house.admin().unwrap());
+    for path in ["/status", "/metrics", "/healthz", "/readyz", "/", "/doorman.Capacity/Discovery"] {
+        desk.get(path).await.problem(404);
+    }
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn operators_and_probes_are_answered_when_clients_have_all_places() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = format!("unix:{}", directory.path().join("a.sock").display());
+    let limits = ["--max-connections", "8", "--max-connections-per-address", "8"];
+    for admin in ["127.0.0.1:0", socket.as_str()] {
+        let house =
+            House::open_with(&everything(100.0, 60), &[&limits[..], &["--admin", admin]].concat()).await;
+        let mut crowd = Vec::new();
+        for _ in 0..32 {
+            crowd.push(TcpStream::connect(house.address()).await.unwrap());
+        }
+        let turned_away = Desk::new(&house.address().to_string());
+        let waits = timeout(Duration::from_millis(300), turned_away.get("/healthz")).await;
+        assert!(waits.is_err(), "there is a place: {waits:?}");
+        for _ in 0..40 {
+            Desk::new(house.admin().unwrap()).get("/admin/connections").await.done();
+        }
+        assert_eq!(Desk::new(&house.http().to_string()).get("/healthz").await.code, 200);
+        drop(crowd);
+        house.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_plain_admin_port_that_others_reach_is_told_at_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("lessor.yaml");
+    std::fs::write(&config, everything(100.0, 60)).unwrap();
+    let start = ["serve", "--listen", "127.0.0.1:0", "--config", config.to_str().unwrap(), "--admin"];
+    for (admin, code, told) in [
+        (
+            "0.0.0.0:0",
+            1,
+            "--admin 0.0.0.0:0: other machines reach it in plain; wanted an address of this machine, --tls-cert and --tls-key, or --insecure",
+        ),
+        ("unix:", 2, "wanted a path behind unix:"),
+        ("here", 2, "wanted HOST:PORT, or unix:PATH"),
+    ] {
+        let outcome = run(&[&start[..], &[admin]].concat()).await;
+        assert_eq!(outcome.code, Some(code), "{outcome:?}");
+        let said = outcome.err.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(told), "{outcome:?}");
+    }
+    let house = House::open_with(&everything(100.0, 60), &["--admin", "127.0.0.1:0"]).await;
+    assert!(house.has_logged_part("whoever reaches the admin port may do everything there"));
+    house.stop().await;
+}

@@ -1,0 +1,378 @@
+//! The admin port: what operators do to a server that runs, apart from what clients and monitors ask.
+//!
+//! It is a listener of its own, at an address or at a socket of the machine, with places of its own: it answers when clients have
+//! taken all others, and no other port serves any of it. It speaks HTTP/1 and JSON under `/admin/`, and answers errors as
+//! problem details (RFC 9457).
+//!
+//! A call takes one way through this: [`call`] says which act it asks for and with which arguments, the gate whether whoever calls
+//! may, [`audit`] writes that down, [`acts`] does it, and what came of it is written down before it is answered. An act whose
+//! record cannot be written is not done.
+
+mod acts;
+mod audit;
+mod call;
+mod figures;
+mod log;
+mod problem;
+mod socket;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tracing::{error, warn};
+
+use self::acts::Acts;
+use self::audit::{AuditEntry, AuditLog};
+use self::call::{AdminCall, NoAct};
+pub(in crate::shell) use self::figures::{ActOutcome, AdminCalls};
+use self::log::LogOverride;
+use self::problem::ActProblem;
+use self::socket::SocketFile;
+use super::acceptor::Incoming;
+use super::caller::Caller;
+use super::driver::Driver;
+use super::gate::{Gate, Visit};
+use super::standing::HandOver;
+use super::tls::certificates::Certificates;
+use crate::access::Role;
+
+/// Places of the admin port, which no other connection takes.
+pub(super) const PLACES: usize = 32;
+
+/// The address of an admin port.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum AdminAddress {
+    /// At the network, where port 0 takes a free one.
+    Tcp(SocketAddr),
+    /// At a socket of this machine.
+    Unix(PathBuf),
+}
+
+/// The options of an admin port.
+#[derive(Clone, Debug)]
+pub struct AdminOptions {
+    /// Where to serve it.
+    pub address: AdminAddress,
+    /// Whether the server does not start when it cannot be served there; otherwise that is said, and there is none.
+    pub is_wanted: bool,
+    /// The file to which each call is appended; absent: calls are in the log only.
+    pub audit_log: Option<PathBuf>,
+    /// The levers that only the program around the server has.
+    pub levers: Arc<dyn Levers>,
+}
+
+/// The levers of the program around a server: it has the files, and writes the log.
+pub trait Levers: fmt::Debug + Send + Sync {
+    /// Reads all files again, and puts in force what can be used.
+    fn reload(&self) -> Pin<Box<dyn Future<Output = Vec<ReadFile>> + Send + '_>>;
+
+    /// The filter of the log.
+    fn log_filter(&self) -> String;
+
+    /// Puts another filter of the log in force.
+    ///
+    /// # Errors
+    /// When it is none, with what was found and what was wanted; the one before stays in force.
+    fn set_log_filter(&self, filter: &str) -> Result<(), String>;
+}
+
+/// The outcome of reading a file again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReadFile {
+    /// The kind of what is in it, as `templates`.
+    pub what: &'static str,
+    /// The file.
+    pub file: String,
+    /// The version that is in force now, or why the one before stays; absent where nobody counts them.
+    pub outcome: Result<Option<u64>, String>,
+}
+
+/// Why an admin port cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminFault {
+    /// The address cannot be had.
+    #[error("--admin {address}: cannot listen there: {source}")]
+    Listen {
+        /// The address.
+        address: AdminAddress,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// Another process serves there.
+    #[error(
+        "--admin {address}: another process serves there, and lives; wanted another path, or that one to be ended"
+    )]
+    Taken {
+        /// The address.
+        address: AdminAddress,
+    },
+    /// There is something else.
+    #[error(
+        "--admin {address}: there is a file that is no socket; wanted a path at which nothing is, or an old socket"
+    )]
+    NoSocket {
+        /// The address.
+        address: AdminAddress,
+    },
+    /// The audit log cannot be written.
+    #[error("--audit-log {}: {source}", .path.display())]
+    AuditLog {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+/// An admin port that is bound, and not served yet.
+#[derive(Debug)]
+pub(super) struct BoundAdmin {
+    pub(super) incoming: Incoming,
+    /// Where it is.
+    pub(super) address: AdminAddress,
+    audit: Arc<AuditLog>,
+    levers: Arc<dyn Levers>,
+    file: Option<SocketFile>,
+}
+
+/// An admin port that is served, for as long as this is kept.
+#[derive(Debug)]
+pub(super) struct ServedAdmin {
+    pub(super) address: AdminAddress,
+    pub(super) audit: Arc<AuditLog>,
+    /// Removed with the port.
+    _file: Option<SocketFile>,
+}
+
+/// The rooms of a server that its admin port reaches.
+pub(super) struct Rooms {
+    pub(super) driver: Arc<Driver>,
+    pub(super) gate: Arc<Gate>,
+    pub(super) certificates: Arc<Certificates>,
+    /// To the task that stands for election, if this server does.
+    pub(super) resign: Option<mpsc::Sender<HandOver>>,
+}
+
+/// The admin port at work.
+struct Admin {
+    rooms: Rooms,
+    audit: Arc<AuditLog>,
+    levers: Arc<dyn Levers>,
+    log: LogOverride,
+}
+
+/// A caller of the admin port, and the rules that are held against it.
+pub(super) struct Operator {
+    pub(super) caller: Caller,
+    /// Absent where there are no rules.
+    pub(super) visit: Option<Visit>,
+}
+
+// === impl AdminAddress ===
+
+impl fmt::Display for AdminAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AdminAddress::Tcp(address) => address.fmt(f),
+            AdminAddress::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+// === impl BoundAdmin ===
+
+impl BoundAdmin {
+    /// Binds; nothing, and that is said, where it cannot be and need not.
+    ///
+    /// # Errors
+    /// When it cannot be, and must.
+    pub(super) async fn bind(options: Option<AdminOptions>) -> Result<Option<BoundAdmin>, AdminFault> {
+        let Some(options) = options else { return Ok(None) };
+        let path = options.audit_log.clone();
+        let audit = AuditLog::open(options.audit_log).map_err(|source| {
+            let path = path.unwrap_or_default();
+            AdminFault::AuditLog { path, source }
+        })?;
+        let bound = match &options.address {
+            AdminAddress::Tcp(address) => bind_tcp(*address).await,
+            AdminAddress::Unix(path) => socket::bind(path)
+                .await
+                .map(|(listener, file)| (Incoming::Unix(listener), options.address.clone(), Some(file))),
+        };
+        match bound {
+            Ok((incoming, address, file)) => {
+                let (audit, levers) = (Arc::new(audit), options.levers);
+                Ok(Some(BoundAdmin { incoming, address, audit, levers, file }))
+            }
+            Err(fault) if options.is_wanted => Err(fault),
+            Err(fault) => {
+                warn!(%fault, "no admin port is served");
+                Ok(None)
+            }
+        }
+    }
+
+    /// The number of its places that connections from one address may take: from this machine all.
+    pub(super) fn places_per_address(&self) -> usize {
+        match self.address {
+            AdminAddress::Tcp(address) if !address.ip().is_loopback() => PLACES / 2,
+            AdminAddress::Tcp(_) | AdminAddress::Unix(_) => PLACES,
+        }
+    }
+
+    /// The listener, its pages, and what to keep for as long as they are served.
+    pub(super) fn open(self, rooms: Rooms) -> (Incoming, Router, ServedAdmin) {
+        let BoundAdmin { incoming, address, audit, levers, file } = self;
+        let log = LogOverride::new(Arc::clone(&levers));
+        let admin = Arc::new(Admin { rooms, audit: Arc::clone(&audit), levers, log });
+        let router = Router::new().fallback(answer).with_state(admin);
+        (incoming, router, ServedAdmin { address, audit, _file: file })
+    }
+}
+
+async fn bind_tcp(address: SocketAddr) -> Result<(Incoming, AdminAddress, Option<SocketFile>), AdminFault> {
+    let bound = async {
+        let listener = TcpListener::bind(address).await?;
+        let local = listener.local_addr()?;
+        Ok((Incoming::Tcp(listener), AdminAddress::Tcp(local), None))
+    };
+    bound.await.map_err(|source| AdminFault::Listen { address: AdminAddress::Tcp(address), source })
+}
+
+/// Answers one call. It goes on to its end, and to its record, when whoever called does not wait for it.
+async fn answer(State(admin): State<Arc<Admin>>, request: Request) -> Response {
+    match tokio::spawn(admin.answer(request)).await {
+        Ok(response) => response,
+        // It has said so itself.
+        Err(_) => {
+            ActProblem::new(500, "the act has failed in a way that it must not; the log has more").into()
+        }
+    }
+}
+
+// === impl Admin ===
+
+impl Admin {
+    async fn answer(self: Arc<Admin>, request: Request) -> Response {
+        let (head, body) = request.into_parts();
+        let caller = head.extensions.get::<Caller>().cloned().unwrap_or_else(Caller::unknown);
+        let act = AdminCall::named(&head);
+        let visit = self.rooms.gate.visit(&head.headers, &head.extensions);
+        let (visit, unknown) = match visit {
+            Ok(visit) => (visit, None),
+            Err(refusal) => (None, Some(ActProblem::refused(&refusal))),
+        };
+        let operator = Operator { caller, visit };
+        let mut entry = AuditEntry::new(self.audit.number(), &operator);
+        let outcome = match (act, unknown) {
+            (Err(NoAct { problem, act, said }), None) => {
+                (entry.act, entry.arguments) = (act, said);
+                Err(problem)
+            }
+            (act, Some(unknown)) => {
+                entry.act = act.map_or_else(|none| none.act, call::Act::name);
+                Err(unknown)
+            }
+            (Ok(act), None) => {
+                (entry.act, entry.changes_something) = (act.name(), act.changes_something());
+                self.admit_and_act(act, &head, body, &operator, &mut entry).await
+            }
+        };
+        self.finish(entry, outcome).await
+    }
+
+    /// Looks whether whoever calls may, writes that down, and does it.
+    async fn admit_and_act(
+        &self,
+        act: call::Act,
+        head: &axum::http::request::Parts,
+        body: axum::body::Body,
+        operator: &Operator,
+        entry: &mut AuditEntry,
+    ) -> Result<serde_json::Value, ActProblem> {
+        call::check_browser(head)?;
+        // Of what is about a resource it is known only then which; nobody else is kept waiting for a body.
+        if !act.is_about_resource() {
+            operator.may(act.role(), None)?;
+        }
+        let call = match AdminCall::read(act, head, body).await {
+            Ok(call) => call,
+            Err(fault) => {
+                // Who may not at all is not told what is wrong with what it says.
+                operator.may(act.role(), None)?;
+                return Err(fault);
+            }
+        };
+        entry.arguments = call.said.clone();
+        operator.may(act.role(), call.resource.as_ref())?;
+        if act.changes_something() {
+            let begun = entry.line("begun", None);
+            self.record(begun).await?;
+        }
+        Acts(self).perform(&call, operator).await
+    }
+
+    /// Writes down what came of a call, and answers it.
+    async fn finish(&self, entry: AuditEntry, outcome: Result<serde_json::Value, ActProblem>) -> Response {
+        let counted = match &outcome {
+            Ok(_) => ActOutcome::Done,
+            Err(problem) if matches!(problem.status, 401 | 403) => ActOutcome::Refused,
+            Err(_) => ActOutcome::Failed,
+        };
+        self.rooms.driver.traffic().admin_calls.add(entry.act, counted);
+        let line = entry.line(counted.as_str(), outcome.as_ref().err());
+        if let Err(mut unrecorded) = self.record(line).await {
+            if outcome.is_ok() && entry.changes_something {
+                unrecorded.detail =
+                    format!("the act is done, and what came of it is not recorded: {}", unrecorded.detail);
+            }
+            return unrecorded.into();
+        }
+        match outcome {
+            Ok(value) => problem::json(200, "application/json", &value),
+            Err(problem) => problem.into(),
+        }
+    }
+
+    /// Writes a line of the audit log.
+    async fn record(&self, line: String) -> Result<(), ActProblem> {
+        let audit = Arc::clone(&self.audit);
+        // A disk may be slow.
+        let written = tokio::task::spawn_blocking(move || audit.record(&line)).await;
+        match written.expect("writing a line does not panic") {
+            Ok(()) => Ok(()),
+            Err(fault) => {
+                error!(%fault, "the audit log cannot be written: no act is done without its record");
+                let detail =
+                    format!("no act is done without its record, and that cannot be written: {fault}");
+                Err(ActProblem::new(503, detail))
+            }
+        }
+    }
+}
+
+// === impl Operator ===
+
+impl Operator {
+    /// The text of the identity by which it is known.
+    pub(super) fn identity(&self) -> &str {
+        self.visit.as_ref().map_or(self.caller.identity.as_str(), Visit::identity)
+    }
+
+    /// Whether it may act as `role`, on `resource` if it is about one.
+    fn may(&self, role: Option<Role>, resource: Option<&lessor_proto::ResourceId>) -> Result<(), ActProblem> {
+        let (Some(role), Some(visit)) = (role, &self.visit) else { return Ok(()) };
+        visit.operator(role, resource).map_err(|refusal| {
+            let problem = ActProblem::refused(&refusal);
+            problem.with("identity", self.identity()).with("role", role.as_str())
+        })
+    }
+}

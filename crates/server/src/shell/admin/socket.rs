@@ -1,0 +1,110 @@
+//! The socket of an admin port at a path of this machine, which its owner alone may open.
+
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::net::{UnixListener, UnixSocket, UnixStream};
+use tracing::info;
+
+use super::{AdminAddress, AdminFault};
+
+/// Connections that wait in the kernel.
+const BACKLOG: u32 = 128;
+/// The longest wait for a process that may serve there.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The file of a socket, removed with this unless another has taken its place.
+#[derive(Debug)]
+pub(super) struct SocketFile {
+    path: PathBuf,
+    /// The device and the number of the file there.
+    identity: (u64, u64),
+}
+
+/// Listens at `path`. A socket there whose process has ended is replaced.
+///
+/// # Errors
+/// When another process serves there, something else is there, or it cannot be had.
+pub(super) async fn bind(path: &Path) -> Result<(UnixListener, SocketFile), AdminFault> {
+    let address = || AdminAddress::Unix(path.to_owned());
+    let failed = |source| AdminFault::Listen { address: address(), source };
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => {
+            return Err(AdminFault::NoSocket { address: address() });
+        }
+        Ok(_) if is_served(path).await => return Err(AdminFault::Taken { address: address() }),
+        Ok(_) => {
+            info!(path = %path.display(), "an old socket is replaced: its process has ended");
+            std::fs::remove_file(path).map_err(failed)?;
+        }
+        Err(fault) if fault.kind() == io::ErrorKind::NotFound => {}
+        Err(fault) => return Err(failed(fault)),
+    }
+    listen(path).map_err(failed)
+}
+
+/// Whether a process serves there. One that does not take the connection in time may be busy, and lives.
+async fn is_served(path: &Path) -> bool {
+    match tokio::time::timeout(LOOK, UnixStream::connect(path)).await {
+        Ok(Err(fault)) => fault.kind() != io::ErrorKind::ConnectionRefused,
+        Ok(Ok(_)) | Err(_) => true,
+    }
+}
+
+fn listen(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
+    let socket = UnixSocket::new_stream()?;
+    // Where the system heeds that, there is no moment at which others could open it.
+    let _ = rustix::fs::fchmod(&socket, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR);
+    socket.bind(path)?;
+    let made = std::fs::symlink_metadata(path)?;
+    let file = SocketFile { path: path.to_owned(), identity: (made.dev(), made.ino()) };
+    std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    // Nobody is let in before: a socket that is only bound refuses.
+    Ok((socket.listen(BACKLOG)?, file))
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let is_ours = |found: std::fs::Metadata| (found.dev(), found.ino()) == self.identity;
+        if std::fs::symlink_metadata(&self.path).is_ok_and(is_ours) {
+            // It is replaced by the next one if it stays.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_socket_is_its_owners_and_goes_with_its_process() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("admin.sock");
+        let (listener, file) = bind(&path).await.expect("it is free");
+        let mode = std::fs::metadata(&path).expect("it is there").mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let taken = bind(&path).await.expect_err("somebody lives there").to_string();
+        assert!(taken.contains("another process serves there, and lives"), "{taken}");
+        drop(listener);
+        // As after a crash: the file is there, and nobody listens.
+        let (_listener, again) = bind(&path).await.expect("the old one is replaced");
+        drop(file);
+        assert!(path.exists(), "it is another's by now");
+        drop(again);
+        assert!(!path.exists());
+    }
+
+    #[tokio::test]
+    async fn what_is_no_socket_stays() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("notes");
+        std::fs::write(&path, "mine").expect("it is written");
+        let fault = bind(&path).await.expect_err("it is no socket").to_string();
+        assert!(fault.contains("there is a file that is no socket"), "{fault}");
+        assert_eq!(std::fs::read_to_string(&path).expect("it is there"), "mine");
+    }
+}
