@@ -150,7 +150,7 @@ impl Legacy {
                     allowance,
                     rung: Rung::Leased,
                     fault: None,
-                    is_learning: false,
+                    learns_until: None,
                     domains: None,
                 });
             }

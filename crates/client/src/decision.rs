@@ -170,6 +170,42 @@ impl Decision {
     }
 }
 
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.bound {
+            None if !self.is_granted() => write!(f, "nothing granted")?,
+            None => write!(f, "{} granted, {}", self.granted, self.ground)?,
+            Some(bound) if !self.is_granted() => write!(f, "nothing granted, bound by {bound}")?,
+            Some(bound) => write!(f, "{} granted, {}, bound by {bound}", self.granted, self.ground)?,
+        }
+        if self.tier > 0 {
+            let Decision { tier, tier_limit, tier_window, hits_in_tier, .. } = self;
+            write!(f, "; tier {tier} has {hits_in_tier} of {tier_limit} in {tier_window:?}")?;
+        }
+        match self.debt {
+            0 => Ok(()),
+            debt => write!(f, "; {debt} owed"),
+        }
+    }
+}
+
+// === impl Ground ===
+
+impl fmt::Display for Ground {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Ground::Policies => "by its policies",
+            Ground::NoPolicies => "as there are no policies",
+            Ground::Unconfigured => "as domains without a policy may have it",
+            Ground::Ignored => "as its policy is ignored",
+            Ground::Untracked => "as there are too many domains to remember it",
+            Ground::KillSwitch => "as its policies are switched off",
+            Ground::Unheard => "as other clients are out of hearing",
+            Ground::Degraded => "without a lease, as was chosen",
+        })
+    }
+}
+
 // === impl Bound ===
 
 impl fmt::Display for Bound {
@@ -198,5 +234,34 @@ impl From<tiers::Bound> for Bound {
             tiers::Bound::Hard => Bound::Hard,
             tiers::Bound::Global => Bound::Global,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decision_is_said_in_words() {
+        let said = |decision: Decision| decision.to_string();
+        let free = Decision::free(Ground::NoPolicies);
+        assert_eq!(said(free), "nothing granted");
+        assert_eq!(said(Decision { granted: 3, ..free }), "3 granted, as there are no policies");
+        assert_eq!(said(Decision::unconfigured()), "nothing granted, bound by there being no policy for it");
+        let tier = Decision {
+            granted: 2,
+            ground: Ground::Policies,
+            bound: Some(Bound::Tiers),
+            tier: 2,
+            tier_limit: 400,
+            tier_window: Duration::from_secs(10),
+            hits_in_tier: 400,
+            debt: 1,
+            ..free
+        };
+        assert_eq!(
+            said(tier),
+            "2 granted, by its policies, bound by its tiers; tier 2 has 400 of 400 in 10s; 1 owed"
+        );
     }
 }

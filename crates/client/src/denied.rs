@@ -33,6 +33,12 @@ pub enum Denied {
     /// There is no lease, and this is why: in the server's own words where it refuses the name or the kind of the resource.
     #[error("nothing is leased: {0}")]
     Unserved(Arc<Fault>),
+    /// There is no lease, as the server has begun a while ago and does not know what is out: it leases nothing new meanwhile.
+    #[error("nothing is leased: the server is learning what is out{}", for_another(*.retry_after))]
+    Learning {
+        /// The time for which it goes on, as far as the server knows.
+        retry_after: Option<Duration>,
+    },
     /// The rate is used up, or others wait already.
     #[error("the rate is used up for another {:?}", round_up(*.retry_after))]
     Spent {
@@ -103,7 +109,7 @@ pub struct DomainDenial {
 impl fmt::Display for DomainDenial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "bound by {}", self.decision.bound_in_words())?;
-        self.retry_after.map_or(Ok(()), |after| write!(f, " for another {:?}", round_up(after)))
+        f.write_str(&for_another(self.retry_after))
     }
 }
 
@@ -121,6 +127,7 @@ impl Denied {
         match self {
             Denied::Spent { retry_after } => Some(*retry_after),
             Denied::TooLong { wait, .. } => Some(*wait),
+            Denied::Learning { retry_after } => *retry_after,
             Denied::Domain(denial) => denial.retry_after,
             _ => None,
         }
@@ -146,7 +153,10 @@ impl Denied {
     /// for too much, it does not know how much it may do.
     #[must_use]
     pub fn is_over_limit(&self) -> bool {
-        !matches!(self, Denied::NothingLeased | Denied::Unserved(_) | Denied::Closed)
+        !matches!(
+            self,
+            Denied::NothingLeased | Denied::Unserved(_) | Denied::Learning { .. } | Denied::Closed
+        )
     }
 
     /// Whether the server refuses the resource: a name that no template matches, or one of the other kind. To ask again does not
@@ -161,6 +171,11 @@ impl Denied {
 pub(crate) fn round_up(exact: Duration) -> Duration {
     let millis = exact.as_nanos().div_ceil(1_000_000).max(1);
     Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
+}
+
+/// That time in words, if it is known.
+fn for_another(time: Option<Duration>) -> String {
+    time.map_or_else(String::new, |time| format!(" for another {:?}", round_up(time)))
 }
 
 #[cfg(test)]
@@ -189,6 +204,13 @@ mod tests {
         );
         assert_eq!((refused.is_over_limit(), refused.is_refusal()), (false, true));
         assert_eq!((lost.is_over_limit(), lost.is_refusal()), (false, false));
+        let learning = Denied::Learning { retry_after: Some(Duration::from_micros(51_199_001)) };
+        assert_eq!(
+            learning.to_string(),
+            "nothing is leased: the server is learning what is out for another 51.2s"
+        );
+        assert_eq!((learning.is_over_limit(), learning.is_refusal()), (false, false));
+        assert_eq!(learning.retry_after(), Some(Duration::from_millis(51_200)));
         assert!(!Denied::Closed.is_over_limit() && Denied::Full { in_use: 1, limit: 1 }.is_over_limit());
     }
 }

@@ -89,8 +89,8 @@ struct Lease {
     /// The amount of the lease before it, which had ended, if this one does not take its place: a server that is
     /// learning grants nothing by it.
     outlived: Option<Amount>,
-    /// Whether its grantor was learning.
-    learning: bool,
+    /// Until when its grantor learns what is out, [`Time::MAX`] where that was not said; absent: it does not learn.
+    learns_until: Option<Time>,
 }
 
 // === impl Holding ===
@@ -245,7 +245,7 @@ impl Holding {
                 order: Some(order),
                 token,
                 outlived: None,
-                learning: false,
+                learns_until: None,
             });
         }
     }
@@ -291,14 +291,16 @@ impl Holding {
         self.counted = grant.order.map_or(Amount::ZERO, |_| self.counted.max(grant.capacity));
         let token: Arc<[u8]> = grant.token.into();
         self.cover.add(now, (grant.capacity, end), Arc::clone(&token), self.config.kind);
-        let (amount, length, learning) = (grant.capacity, grant.length, grant.learning);
-        self.lease = Some(Lease { amount, end, length, order: grant.order, token, outlived, learning });
+        let learns_until = grant.learning.then(|| grant.learning_left.map_or(Time::MAX, |left| now + left));
+        let (amount, length) = (grant.capacity, grant.length);
+        self.lease = Some(Lease { amount, end, length, order: grant.order, token, outlived, learns_until });
         Ok(())
     }
 
-    /// Whether what was granted last was granted by a server that is learning.
-    pub(crate) fn is_of_learner(&self) -> bool {
-        self.lease.as_ref().is_some_and(|lease| lease.learning)
+    /// Until when the server that granted last learns what is out, [`Time::MAX`] where it has not said; absent: it was not
+    /// learning.
+    pub(crate) fn learns_until(&self) -> Option<Time> {
+        self.lease.as_ref().and_then(|lease| lease.learns_until)
     }
 
     /// The amount of the last lease, which has ended, if `grant` does not take its place: a server that is learning

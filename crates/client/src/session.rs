@@ -156,12 +156,6 @@ impl Session {
         self.find(resource).ok().and_then(|place| self.entries[place].earlier())
     }
 
-    /// Whether whoever granted the lease of `resource` said that it was learning what is out.
-    #[must_use]
-    pub fn is_of_learner(&self, resource: &ResourceId) -> bool {
-        self.find(resource).is_ok_and(|place| self.entries[place].holding.is_of_learner())
-    }
-
     /// Whether whoever granted the lease of `resource` said that it counts more than that for it.
     #[must_use]
     pub fn is_recalled(&self, resource: &ResourceId) -> bool {

@@ -103,6 +103,7 @@ impl Counter {
             ack_wanted: false,
             safe_leased: false,
             learning: false,
+            learning_left: None,
             safe_capacity: None,
             burst: None,
             due: None,

@@ -58,6 +58,7 @@ fn grant(units: u64, seq: u64, basis: u64) -> Grant {
         ack_wanted: seq > 1,
         safe_leased: false,
         learning: false,
+        learning_left: None,
         safe_capacity: None,
         burst: None,
         due: None,

@@ -24,6 +24,7 @@ fn kind(denied: &Denied) -> &'static str {
         Denied::NothingLeased => "nothing_leased",
         Denied::Unserved(_) if denied.is_refusal() => "refused_by_server",
         Denied::Unserved(_) => "unserved",
+        Denied::Learning { .. } => "learning",
         Denied::Spent { .. } => "spent",
         Denied::AboveBurst { .. } => "above_burst",
         Denied::Full { .. } => "full",

@@ -236,6 +236,7 @@ mod tests {
             safe_leased: true,
             burst: Some(Duration::from_micros(2_500)),
             learning: true,
+            learning_left: Some(Duration::from_millis(51_200)),
             due: Some(Duration::from_micros(1_234_567)),
             safe_capacity: Some(-1.0),
             sharing: None,

@@ -46,6 +46,9 @@ pub struct Grant {
     pub safe_leased: bool,
     /// The grantor does not know yet what is out: a grant of nothing does not end what is used without a lease.
     pub learning: bool,
+    /// The time for which that goes on, counted from when this was sent, as far as the grantor knows. Absent: it does not know,
+    /// or is not learning.
+    pub learning_left: Option<Duration>,
     /// The capacity to fall back to when no server answers, in units: -1 is without limit. Where something is
     /// reserved, the part of that to ask for; absent: as much as there is.
     pub safe_capacity: Option<f64>,
@@ -186,6 +189,7 @@ impl Grant {
             ack_wanted: lease.ack_wanted.unwrap_or(false),
             safe_leased: lease.safe_leased.unwrap_or(false),
             learning: lease.learning.unwrap_or(false),
+            learning_left: lease.learning_ms.map(Duration::from_millis),
             safe_capacity,
             burst: lease.burst_us.map(Duration::from_micros),
             due: lease.due_us.map(Duration::from_micros),
@@ -233,6 +237,7 @@ impl Grant {
             burst_us: self.burst.map(whole_micros),
             due_us: self.due.map(whole_micros),
             learning: self.learning.then_some(true),
+            learning_ms: self.learning_left.map(millis_up),
             remaining_ms: None,
             counts_ms: None,
             before_capacity: self.before.map(|before| before.amount.as_f64()),

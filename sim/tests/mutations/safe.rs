@@ -28,6 +28,7 @@ pub(crate) fn above_the_last_lease(without: Option<Mutation>) -> Option<String> 
         ack_wanted: false,
         safe_leased: false,
         learning: false,
+        learning_left: None,
         safe_capacity: Some(100.0),
         burst: None,
         due: None,

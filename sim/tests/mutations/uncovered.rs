@@ -58,6 +58,7 @@ fn hear_above(node: &mut Node, now: Time, seq: u64) {
             earlier: None,
             burst: None,
             learning: false,
+            learning_left: None,
         };
         let answer = Answer { grants: vec![grant], epoch: Some(Epoch(1)), ..Answer::default() };
         node.on_parent(now, Event::Answered { id, answer });

@@ -23,6 +23,7 @@ fn grant(resource: &ResourceId, units: u64) -> Grant {
         ack_wanted: false,
         safe_leased: false,
         learning: false,
+        learning_left: None,
         safe_capacity: None,
         burst: None,
         due: None,

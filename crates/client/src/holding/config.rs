@@ -1,5 +1,7 @@
 //! The settings by which a resource is held: what of, how much is wanted, and what remains when the lease has ended.
 
+use std::fmt;
+
 use lessor_proto::Amount;
 use lessor_proto::message::{Band, Bands, Grant};
 
@@ -79,6 +81,27 @@ impl Kind {
     }
 }
 
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Kind::Rate => "rate",
+            Kind::Gauge => "gauge",
+        })
+    }
+}
+
+// === impl Fallback ===
+
+impl fmt::Display for Fallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Fallback::Safe => "safe",
+            Fallback::Pessimistic => "pessimistic",
+            Fallback::Optimistic => "optimistic",
+        })
+    }
+}
+
 // === impl Rung ===
 
 impl Rung {
@@ -92,6 +115,12 @@ impl Rung {
             Rung::Pessimistic => "pessimistic",
             Rung::Optimistic => "optimistic",
         }
+    }
+}
+
+impl fmt::Display for Rung {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 
@@ -120,4 +149,17 @@ impl HoldingConfig {
 fn one_band(priority: i64, wants: f64) -> Bands {
     let wants = if wants > 0.0 { wants.min(f64::MAX) } else { 0.0 };
     [Band { priority, subclients: 1, wants }].into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_said_in_a_word() {
+        assert_eq!(format!("{}, {}", Kind::Rate, Kind::Gauge), "rate, gauge");
+        let all = [Fallback::Safe, Fallback::Pessimistic, Fallback::Optimistic];
+        assert_eq!(all.map(|fallback| fallback.to_string()), ["safe", "pessimistic", "optimistic"]);
+        assert_eq!(format!("{:>8}", Rung::Leased), "  leased");
+    }
 }

@@ -25,6 +25,7 @@ fn adopt(holding: &mut Holding, units: u64, seq: u8, end: u64) {
         ack_wanted: false,
         safe_leased: false,
         learning: false,
+        learning_left: None,
         safe_capacity: None,
         burst: None,
         due: None,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lessor_proto::message::{Ask, DomainNews, Hello, Release, Up};
-use lessor_proto::{ReportId, ResourceId};
+use lessor_proto::{ReportId, ResourceId, Time};
 
 use super::Fault;
 use crate::allowance::Allowance;
@@ -69,8 +69,9 @@ pub struct Change {
     pub rung: Rung,
     /// The last fault; nothing if the last answer was good.
     pub fault: Option<Fault>,
-    /// Whether the server that granted the lease was learning what is out.
-    pub is_learning: bool,
+    /// Until when the server that granted the lease learns what is out, [`Time::MAX`] where it has not said; absent: it was not
+    /// learning.
+    pub learns_until: Option<Time>,
     /// The policies of its domains; absent: they may use all of it.
     pub domains: Option<Arc<Policies>>,
 }

@@ -315,8 +315,8 @@ impl Entry {
         }
         self.told = (allowance, rung, self.fault.clone().map(Box::new), version);
         let (resource, fault, domains) = (self.resource.clone(), self.fault.clone(), self.domains.clone());
-        let is_learning = self.holding.is_of_learner();
-        Some(Change { resource, allowance, rung, fault, is_learning, domains })
+        let learns_until = self.holding.learns_until();
+        Some(Change { resource, allowance, rung, fault, learns_until, domains })
     }
 
     /// Takes up the policies of domains that came with a grant, if any did; whether the grant was adopted does not matter,

@@ -1,5 +1,6 @@
 //! The state of a resource's lease, as a program sees it.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +26,9 @@ pub struct LeaseState {
     /// Whether the server that granted the lease was learning what is out: for a while after its start it grants no more than
     /// what was held before.
     pub is_learning: bool,
+    /// The time until which that server learns, as far as it knows, by the process's own clock; `None` where it does not know,
+    /// or is not learning.
+    pub learns_until: Option<Time>,
     /// The amount that was asked for last, in units (a second).
     pub wants: f64,
     /// The fault when the lease was last to be renewed; nothing if the last answer was good.
@@ -42,6 +46,7 @@ impl LeaseState {
             until: end(Allowance::NOTHING.until),
             rung: Rung::Waiting,
             is_learning: false,
+            learns_until: None,
             wants,
             last_error: None,
             is_closed: false,
@@ -55,7 +60,8 @@ impl LeaseState {
 
     /// Takes up a change. Whether it is more than a renewal.
     pub(super) fn apply(&mut self, change: Change) -> bool {
-        let Change { allowance, rung, fault, is_learning, .. } = change;
+        let Change { allowance, rung, fault, learns_until, .. } = change;
+        let is_learning = learns_until.is_some();
         let is_news = self.capacity != allowance.capacity
             || self.rung != rung
             || self.is_learning != is_learning
@@ -67,6 +73,7 @@ impl LeaseState {
         self.until = end(allowance.until);
         self.rung = rung;
         self.is_learning = is_learning;
+        self.learns_until = learns_until.and_then(end);
         is_news
     }
 
@@ -90,8 +97,37 @@ impl LeaseState {
     pub(super) fn unserved(&self) -> Option<Denied> {
         match &self.last_error {
             _ if self.is_closed => Some(Denied::Closed),
-            Some(fault) if self.capacity == Some(Amount::ZERO) => Some(Denied::Unserved(Arc::clone(fault))),
-            _ => None,
+            _ if self.capacity != Some(Amount::ZERO) => None,
+            Some(fault) => Some(Denied::Unserved(Arc::clone(fault))),
+            None if self.is_learning => Some(Denied::Learning { retry_after: self.learning_left() }),
+            None => None,
+        }
+    }
+
+    /// The time for which the server goes on learning, as far as it knows.
+    fn learning_left(&self) -> Option<Duration> {
+        self.learns_until.map(|until| until.since(clock::now()))
+    }
+}
+
+impl fmt::Display for LeaseState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.capacity {
+            Some(capacity) => write!(f, "{capacity}, {}", self.rung)?,
+            None => write!(f, "without limit, {}", self.rung)?,
+        }
+        if let Some(left) = self.remaining().filter(|left| !left.is_zero()) {
+            write!(f, " for {:.1} s", left.as_secs_f64())?;
+        }
+        match self.learning_left() {
+            Some(left) => write!(f, ", the server is learning for another {:.1} s", left.as_secs_f64())?,
+            None if self.is_learning => f.write_str(", the server is learning")?,
+            None => {}
+        }
+        match &self.last_error {
+            _ if self.is_closed => f.write_str(", closed"),
+            Some(fault) => write!(f, ", {fault}"),
+            None => Ok(()),
         }
     }
 }

@@ -97,6 +97,7 @@ impl Books {
             ack_wanted,
             safe_leased: false,
             learning: false,
+            learning_left: None,
             safe_capacity: None,
             burst: None,
             due: None,

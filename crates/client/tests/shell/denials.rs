@@ -162,3 +162,30 @@ async fn a_lease_says_whether_its_server_is_learning() {
     until(&mut rate, |lease| lease.is_learning).await;
     until(&mut rate, |lease| lease.rung == Rung::Leased && !lease.is_learning).await;
 }
+
+#[tokio::test]
+async fn who_is_denied_by_a_server_that_is_learning_hears_until_when() {
+    let town = Town::start(|number, request| {
+        Some(Ok(answer(number, request, |number, resource| {
+            let mut response = grant(number, resource);
+            response.gets.capacity = Some(0.0);
+            (response.gets.learning, response.gets.learning_ms) = (Some(true), Some(50_000));
+            response
+        })))
+    })
+    .await;
+    let client = town.client();
+    let mut service = service(&client).await;
+    until(&mut service.searches, |lease| lease.is_learning).await;
+    until(&mut service.connections, |lease| lease.is_learning).await;
+    let mut denials = service.denials().to_vec();
+    denials.push(soon(service.searches.acquire_within(1, Duration::from_millis(20))).await.unwrap_err());
+    for denied in denials {
+        let after = denied.retry_after().unwrap_or_else(|| panic!("{denied:?}"));
+        assert!(Duration::from_secs(40) < after && after <= Duration::from_secs(50), "{denied}");
+        let begins = "nothing is leased: the server is learning what is out for another ";
+        assert!(denied.to_string().starts_with(begins) && !denied.is_over_limit(), "{denied}");
+    }
+    let lease = service.searches.lease().to_string();
+    assert!(lease.starts_with("0, leased for ") && lease.contains("the server is learning for"), "{lease}");
+}

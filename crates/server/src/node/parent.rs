@@ -133,7 +133,6 @@ impl Node {
 
     fn take_up(&mut self, now: Time, change: &Change) {
         let before = self.parent.as_ref().and_then(|above| above.session.before(&change.resource));
-        let learns = self.parent.as_ref().is_some_and(|above| above.session.is_of_learner(&change.resource));
         let grantor = epoch_above(&self.parent, &change.resource);
         let before_us = self.config.record.as_ref().and_then(|record| record.proofs.get(&change.resource));
         let is_the_same = before_us.map(|proof| proof.order.epoch) == grantor;
@@ -155,7 +154,7 @@ impl Node {
             if let Some(end) = earlier.filter(|_| is_sure) {
                 resource.end_ghost(now, end);
             }
-            resource.lease(change.allowance, learns);
+            resource.lease(change.allowance, change.learns_until);
         });
     }
 

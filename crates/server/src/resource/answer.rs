@@ -192,6 +192,7 @@ impl Resource {
             ack_wanted: granted.ack_wanted,
             safe_leased: self.terms.reserves(),
             learning: self.says_learning(now),
+            learning_left: self.learning_left(now),
             safe_capacity: self.advice(slot),
             burst: self.terms.told_burst(),
             due: self.unit_due(slot, granted.amount),

@@ -1,5 +1,7 @@
 //! Learning: until when what is out from before is not known, here or at the node above.
 
+use std::time::Duration;
+
 use lessor_proto::Time;
 
 use super::{CallContext, Resource};
@@ -11,8 +13,9 @@ pub(super) struct Learning {
     until: Time,
     /// That is over, and those who listen have been told.
     is_told: bool,
-    /// Its capacity was granted by a node above that does not know what is out.
-    is_above: bool,
+    /// Until when the node above that granted its capacity does not know what is out, [`Time::MAX`] where it has not said;
+    /// absent: it does.
+    above_until: Option<Time>,
 }
 
 // === impl Learning ===
@@ -20,7 +23,7 @@ pub(super) struct Learning {
 impl Learning {
     /// The state of a resource of which it is not known until `until` what is out from before `since`.
     pub(super) fn new(since: Time, until: Time) -> Learning {
-        Learning { until, is_told: until <= since, is_above: false }
+        Learning { until, is_told: until <= since, above_until: None }
     }
 
     /// Until when what is out from before may still be in use, as far as is known.
@@ -56,12 +59,12 @@ impl Learning {
 
     /// Whether the node above does not know what is out.
     pub(super) fn is_above(&self) -> bool {
-        self.is_above
+        self.above_until.is_some()
     }
 
-    /// The node above does not know what is out, or it does. Returns whether it has come to know it.
-    pub(super) fn set_above(&mut self, learns: bool) -> bool {
-        std::mem::replace(&mut self.is_above, learns) && !learns
+    /// The node above does not know what is out until then, or it does. Returns whether it has come to know it.
+    pub(super) fn set_above(&mut self, until: Option<Time>) -> bool {
+        std::mem::replace(&mut self.above_until, until).is_some() && until.is_none()
     }
 }
 
@@ -98,6 +101,13 @@ impl Resource {
     /// Whether those who are granted something are told that what is out is not known, here or above.
     pub(super) fn says_learning(&self, now: Time) -> bool {
         self.learning.is_above() || self.is_learning(now)
+    }
+
+    /// The time for which that goes on, here and above, as far as is known.
+    pub(super) fn learning_left(&self, now: Time) -> Option<Duration> {
+        let here = self.is_learning(now).then(|| self.learning.until());
+        let until = here.max(self.learning.above_until)?;
+        (until < Time::MAX).then(|| until.since(now))
     }
 
     /// Whether what is out from before the start may still be in use.

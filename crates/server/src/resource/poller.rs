@@ -290,6 +290,7 @@ impl Resource {
             ack_wanted: false,
             safe_leased: self.terms.reserves(),
             learning: self.says_learning(now),
+            learning_left: self.learning_left(now),
             safe_capacity: Some(self.safe_capacity()),
             burst: self.terms.told_burst(),
             due: None,

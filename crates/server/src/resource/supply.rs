@@ -184,9 +184,10 @@ impl Resource {
         }
     }
 
-    /// The node above allows this much from here on, and `learns` what is out.
-    pub(crate) fn lease(&mut self, allowance: Allowance, learns: bool) {
-        if self.learning.set_above(learns) {
+    /// The node above allows this much from here on. Until `learns_until` it learns what is out, [`Time::MAX`] where it has
+    /// not said, if it does.
+    pub(crate) fn lease(&mut self, allowance: Allowance, learns_until: Option<Time>) {
+        if self.learning.set_above(learns_until) {
             self.owe_all();
         }
         if let SupplySource::Leased { until, granted, .. } = &mut self.supply.source {

@@ -69,6 +69,7 @@ fn hear_above(node: &mut Node, now: Time, seq: u64, before: Option<u64>) {
             earlier: None,
             burst: None,
             learning: false,
+            learning_left: None,
         };
         let answer = Answer { grants: vec![grant], epoch: Some(Epoch(1)), ..Answer::default() };
         node.on_parent(now, session::Event::Answered { id, answer });

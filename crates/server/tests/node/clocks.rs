@@ -57,6 +57,7 @@ fn leaf() -> Node {
         earlier: None,
         burst: None,
         learning: false,
+        learning_left: None,
     };
     let id = stream.expect("it asks above");
     node.on_parent(at(0), session::Event::Down { id, down: Down::Grants(vec![grant]) });

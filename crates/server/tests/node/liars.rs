@@ -49,6 +49,7 @@ fn lease(name: &str, incarnation: u64, amount: u64, token: u64) -> (Grant, Time)
         ack_wanted: false,
         safe_leased: false,
         learning: false,
+        learning_left: None,
         safe_capacity: None,
         burst: None,
         due: None,

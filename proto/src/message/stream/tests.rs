@@ -337,6 +337,7 @@ fn grant(to: HolderKind) -> impl Strategy<Value = Grant> {
                 ack_wanted,
                 safe_leased: ack_wanted,
                 learning: ack_wanted,
+                learning_left: None,
                 safe_capacity,
                 // Clients are not told.
                 due: ack_wanted.then_some(Duration::from_secs(7)),
