@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use clap::{ArgGroup, Args};
 use hyper::http::uri::Authority;
@@ -18,7 +18,7 @@ use lessor_client::Transport;
 use lessor_client::internals::clock;
 use lessor_proto::{Amount, ClientId, Epoch};
 use lessor_server::election::record::next_epoch;
-use lessor_server::node::{NodeConfig, ParentConfig};
+use lessor_server::node::{LearningTimes, NodeConfig, ParentConfig};
 use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
 use lessor_server::shell::driver::Driver;
 use lessor_server::shell::source::{LoadError, Source};
@@ -179,7 +179,7 @@ impl Serve {
         config.keys = self.tasks.keys()?;
         config.trust_claims = config.keys.is_none();
         config.claims = self.tasks.claims();
-        self.announce(&config, repository.templates().len());
+        self.announce(&config, &repository);
         self.tls.warn(self.listen);
         let server = Server::start(options, config, repository).await?;
         if serve(&server, templates, rules, (signals, &levers)).await == End::Broken {
@@ -198,7 +198,8 @@ impl Serve {
     }
 
     /// Says in the first line of the log what begins here.
-    fn announce(&self, config: &NodeConfig, templates: usize) {
+    fn announce(&self, config: &NodeConfig, repository: &Repository) {
+        let templates = repository.templates().len();
         let (version, node, file) = (env!("LESSOR_VERSION"), &self.node, self.config.display());
         let parent = match &self.parent[..] {
             [] => "none".to_owned(),
@@ -210,7 +211,30 @@ impl Serve {
             (None, _) => "none",
         };
         let epoch = config.epoch;
-        info!(version, %node, %file, templates, parent, memory, %epoch, "starting");
+        let learning = self.learning(LearningTimes::at_start(repository, config));
+        info!(version, %node, %file, templates, parent, memory, %epoch, learning, "starting");
+    }
+
+    /// Whether it learns what is out, for how long and until when.
+    fn learning(&self, LearningTimes { leases, floors }: LearningTimes) -> String {
+        if leases.is_zero() && floors.is_zero() {
+            return "no".to_owned();
+        }
+        if self.tasks.are_elected() {
+            return "once it leads, unless the record says what is out".to_owned();
+        }
+        let until = |time: Duration| {
+            let end = SystemTime::UNIX_EPOCH + clock::wall().since_epoch + time;
+            format!("{time:.1?}, until {}", humantime::format_rfc3339_seconds(end))
+        };
+        let mut learning = format!("for {}", until(leases));
+        if !floors.is_zero() {
+            learning.push_str(&format!(", and of floors for {}", until(floors)));
+        }
+        if self.state_dir.is_some() {
+            learning.push_str(", unless the record says what is out");
+        }
+        learning
     }
 
     fn node_config(&self) -> NodeConfig {

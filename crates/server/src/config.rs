@@ -128,16 +128,22 @@ impl NodeConfig {
     }
 }
 
-/// For how long a leader that begins without knowing what is out learns it by `template`, before it hands out anything else;
-/// zero if it is not to.
-pub(crate) fn learning(template: &Template, record: Option<&Record>, drift: Drift) -> Duration {
+/// For how long a leader that begins without knowing what is out learns it by `template`, of floors or of all others, before it
+/// hands out anything else; zero if it is not to.
+pub(crate) fn learning(
+    template: &Template,
+    is_floor: bool,
+    record: Option<&Record>,
+    drift: Drift,
+) -> Duration {
     if template.learning.is_zero() {
         return Duration::ZERO;
     }
     // Whatever is written there, a lease of a server with these very templates may last for so long.
     let lease = template.lease_length;
     let longest = record.map_or(lease, |record| {
-        let before = lease.max(record.longest_lease).max(record.longest_safe_lease);
+        let floors = if is_floor { record.longest_safe_lease } else { Duration::ZERO };
+        let before = lease.max(record.longest_lease).max(floors);
         before.saturating_add(record.authority)
     });
     drift.stretch(template.learning.max(longest))

@@ -44,6 +44,7 @@ pub use crate::streams::{Output, Peer, PeerTable};
 
 use self::admission::AdmittedParts;
 use self::domains::Sharing;
+pub use self::doubt::LearningTimes;
 use self::doubt::{learns, told};
 use self::heartbeats::Heartbeats;
 use self::names::Names;

@@ -127,7 +127,8 @@ impl Resource {
             template.policy.is_bounded().then(|| if leased { Amount::ZERO } else { template.shared() });
         let mut ledger = Ledger::new(limit, cx.config.rules);
         let record = cx.config.record.as_ref();
-        let (mut learning, mut supply) = (learning(&template, record, drift), Supply::configured());
+        let (mut learning, mut supply) =
+            (learning(&template, id.is_floor(), record, drift), Supply::configured());
         let mut longest = template.lease_length;
         let known = record.filter(|record| !record.unknown);
         // Without a record nobody has led before one who keeps marks.

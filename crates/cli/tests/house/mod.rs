@@ -222,6 +222,13 @@ impl House {
         self.log.0.lock().unwrap().iter().any(begins)
     }
 
+    /// The first line of its log with that message.
+    pub(crate) fn logged(&self, message: &str) -> Option<serde_json::Value> {
+        let log = self.log.0.lock().unwrap();
+        let mut lines = log.iter().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        lines.find(|line| line["fields"]["message"] == message)
+    }
+
     /// Whether a line of its log contains that.
     pub(crate) fn has_logged_part(&self, part: &str) -> bool {
         self.log.0.lock().unwrap().iter().any(|line| line.contains(part))

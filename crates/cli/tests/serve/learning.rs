@@ -1,5 +1,8 @@
 //! A server that has just started hands out what was out before, within the capacity, and nothing else.
 
+use std::time::SystemTime;
+
+use lessor_client::internals::clock;
 use lessor_proto::wire::{GetCapacityRequest, Lease};
 
 use crate::house::holder::{Holder, Nature, ask, claim};
@@ -32,6 +35,42 @@ fn old(capacity: f64) -> Lease {
         duration_ms: Some(60_000),
         ..claim(capacity)
     }
+}
+
+/// The value of a field of the first line that says this.
+fn logged(house: &House, message: &str, field: &str) -> String {
+    let line = house.logged(message).unwrap_or_else(|| panic!("{message} was not logged"));
+    line["fields"][field].as_str().unwrap_or_else(|| panic!("no {field} in {line}")).to_owned()
+}
+
+/// The number of seconds from here on to the instant behind `until `.
+fn seconds_until(text: &str) -> u64 {
+    let instant = text.split_once("until ").expect("an instant").1;
+    let instant = humantime::parse_rfc3339(&instant[..20]).expect("an instant by RFC 3339");
+    let since_epoch = instant.duration_since(SystemTime::UNIX_EPOCH).expect("it is later");
+    since_epoch.saturating_sub(clock::wall().since_epoch).as_secs()
+}
+
+#[tokio::test]
+async fn the_log_says_for_how_long_and_until_when_leases_and_floors_are_learnt() {
+    let config = learning(600).replace("safe_capacity: 5", "safe_fraction: 0.1");
+    let house = House::open(&config).await;
+    let said = logged(&house, "starting", "learning");
+    assert!(said.starts_with("for 612.1s, until "), "{said}");
+    assert!((500..=612).contains(&seconds_until(&said)), "{said}");
+    let (_, floors) = said.split_once(", and of floors for ").expect("floors last for longer");
+    assert!(floors.starts_with("3672.7s, until ") && seconds_until(floors) > 3000, "{said}");
+    let warning = "learning what is out: no new lease, no new floor is granted for that long";
+    let [leases, floors] = ["leases", "floors"].map(|field| logged(&house, warning, field));
+    assert!(leases.starts_with("612.1") && floors.starts_with("3672.7"), "{leases}, {floors}");
+
+    let knows = House::open(&everything(100.0, 30)).await;
+    assert_eq!(logged(&knows, "starting", "learning"), "no");
+    assert!(!knows.has_logged("learning what is out"));
+    let memory = tempfile::tempdir().unwrap();
+    let house = House::open_with(&learning(600), &["--state-dir", memory.path().to_str().unwrap()]).await;
+    let said = logged(&house, "starting", "learning");
+    assert!(said.ends_with(", unless the record says what is out") && !said.contains("floors"), "{said}");
 }
 
 #[tokio::test]

@@ -1,6 +1,5 @@
 //! The doubt of a node about its record: it does not know what was out before it began, or learns that it does not.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::message::{Ask, Order, Report};
@@ -12,19 +11,57 @@ use crate::mutation::Rule;
 use crate::repository::{Repository, Template};
 use crate::token::Bearer;
 
+/// The times for which a node learns what is out, each the longest of all its templates; zero: it does not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LearningTimes {
+    /// For leases.
+    pub leases: Duration,
+    /// For floors, whose leases are longer.
+    pub floors: Duration,
+}
+
+// === impl LearningTimes ===
+
+impl LearningTimes {
+    /// The times of a node that begins with these settings.
+    #[must_use]
+    pub fn at_start(repository: &Repository, config: &NodeConfig) -> LearningTimes {
+        let knows = config.record.as_ref().map_or(config.marks, |record| !record.unknown);
+        // Below another node that one knows it.
+        match knows || config.parent.is_some() {
+            true => LearningTimes::default(),
+            false => LearningTimes::unknowing(repository, config),
+        }
+    }
+
+    /// The times of one that does not know what is out.
+    fn unknowing(repository: &Repository, config: &NodeConfig) -> LearningTimes {
+        let of = |template: &Template, is_floor| {
+            learning(template, is_floor, config.record.as_ref(), config.drift)
+        };
+        let mut times = LearningTimes::default();
+        for template in repository.templates().iter().chain(&config.unknown_names) {
+            times.leases = times.leases.max(of(template, false));
+            times.floors =
+                times.floors.max(template.floor().map_or(Duration::ZERO, |floor| of(&floor, true)));
+        }
+        times
+    }
+
+    /// The longer one.
+    #[must_use]
+    pub fn longest(self) -> Duration {
+        self.leases.max(self.floors)
+    }
+}
+
 // === impl Node ===
 
 impl Node {
-    /// The longest time for which this node leases nothing but what was out before it began: it does not know what
-    /// that was.
+    /// The times for which this node leases nothing but what was out before it began: it does not know what that was.
     #[must_use]
-    pub fn longest_learning(&self) -> Duration {
-        let knows = self.config.record.as_ref().map_or(self.config.marks, |record| !record.unknown);
-        // Below another node that one knows it.
-        match knows || self.config.parent.is_some() {
-            true => Duration::ZERO,
-            false => longest_learning(&self.repository, &self.config),
-        }
+    pub fn learning_times(&self) -> LearningTimes {
+        LearningTimes::at_start(&self.repository, &self.config)
     }
 
     /// Whether a report shows that somebody led after the last whom the record knows of: it was restored, or is an old one.
@@ -78,14 +115,5 @@ pub(super) fn learns(config: &NodeConfig) -> bool {
 pub(super) fn told(repository: &Repository, config: &NodeConfig) -> Option<Duration> {
     let silent = repository.templates().is_empty() && config.unknown_names.is_none();
     let is_told = !silent || !config.rules.keep(Rule::UntoldIsUnknown);
-    is_told.then(|| longest_learning(repository, config))
-}
-
-/// For how long a leader learns that does not know what is out, at the longest.
-fn longest_learning(repository: &Repository, config: &NodeConfig) -> Duration {
-    let of = |template: &Template| learning(template, config.record.as_ref(), config.drift);
-    let longest = |template: &Arc<Template>| {
-        template.floor().map_or(Duration::ZERO, |floor| of(&floor)).max(of(template))
-    };
-    repository.templates().iter().chain(&config.unknown_names).map(longest).max().unwrap_or_default()
+    is_told.then(|| LearningTimes::unknowing(repository, config).longest())
 }

@@ -76,7 +76,7 @@ impl Resource {
         if self.is_leased() {
             return;
         }
-        let learning = learning(&self.terms, cx.config.record.as_ref(), cx.config.drift);
+        let learning = learning(&self.terms, self.id.is_floor(), cx.config.record.as_ref(), cx.config.drift);
         self.learning.begin_anew(cx.since + learning);
         self.ledger.exorcise();
         self.earlier.forget_end();

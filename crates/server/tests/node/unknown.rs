@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use lessor_proto::message::{Ask, Band, Has, HolderKind, Lasts, Order, Report};
 use lessor_proto::{Amount, Epoch, Incarnation, ReportId, Time};
-use lessor_server::node::NodeConfig;
+use lessor_server::node::{LearningTimes, NodeConfig};
 use lessor_server::record::Record;
-use lessor_server::repository::{Repository, Template};
+use lessor_server::repository::{Field, Fraction, Repository, Template};
 
 use super::holders::{client, repository, resource, template};
 use super::listeners::Hall;
@@ -195,4 +195,37 @@ fn a_record_that_is_not_the_last_one_says_so_before_anything_is_charged() {
     pass(&mut hall, WINDOW);
     assert!(says_unknown(&hall), "{:?}", hall.record);
     assert_eq!((charged(&hall), held(&hall)), (Amount::from_f64(40.0), Some(Amount::from_f64(40.0))));
+}
+
+/// A successor in the first hour: what was before the first start may be out as long as floors last, and it is only those that
+/// are learnt for so long.
+#[test]
+fn leases_are_learnt_for_a_lease_length_where_floors_last_for_longer() {
+    let longest = (SHORT, Duration::from_secs(3600));
+    let record = Record {
+        unknown: true,
+        longest_lease: longest.0,
+        longest_safe_lease: longest.1,
+        ..Record::default()
+    };
+    let template = Template {
+        safe_fraction: Fraction::check(Field::SafeFraction, 0.1).expect("a fraction"),
+        ..leases(SHORT)
+    };
+    let repository = repository(template);
+    let config = NodeConfig { record: Some(record), ..config() };
+    let times = LearningTimes::at_start(&repository, &config);
+    let [leases, floors] = [times.leases, times.floors].map(|time| time.as_secs_f64());
+    assert!((10.0..11.0).contains(&leases) && (3600.0..3700.0).contains(&floors), "{times:?}");
+
+    let mut hall = Hall::of(repository, config);
+    hall.record.prompt = true;
+    hall.until(Time::ZERO + SHORT);
+    let newcomer = |id| Report { has: None, ..shows(id) };
+    assert_eq!(ask(&mut hall, 1, Some(7), newcomer(1)), Some(Amount::ZERO));
+    pass(&mut hall, Duration::from_secs(1));
+    // What is granted is written down first.
+    ask(&mut hall, 2, Some(7), newcomer(1));
+    pass(&mut hall, WINDOW);
+    assert_eq!(ask(&mut hall, 3, Some(7), newcomer(1)), Some(Amount::from_f64(40.0)));
 }

@@ -14,7 +14,7 @@ use tracing::{error, warn};
 use super::domains::Notice;
 use super::mailbox::Mailbox;
 use crate::marks::MarkWrite;
-use crate::node::{NameWarning, Node, Output, Peer, PeerTable};
+use crate::node::{LearningTimes, NameWarning, Node, Output, Peer, PeerTable};
 use crate::repository::Repository;
 
 /// An instruction about the node above.
@@ -189,9 +189,16 @@ impl LeaderState {
 
     /// Says so if newcomers get nothing at first, as nobody knows what is out.
     pub(super) fn warn_of_learning(&self) {
-        let longest = self.node.as_ref().map(Node::longest_learning).unwrap_or_default();
-        if !longest.is_zero() {
-            warn!(?longest, "learning what is out: nothing else is granted meanwhile");
+        let LearningTimes { leases, floors } =
+            self.node.as_ref().map(Node::learning_times).unwrap_or_default();
+        match floors.is_zero() {
+            true if leases.is_zero() => {}
+            true => warn!(?leases, "learning what is out: no new lease is granted for that long"),
+            false => warn!(
+                ?leases,
+                ?floors,
+                "learning what is out: no new lease, no new floor is granted for that long"
+            ),
         }
     }
 
