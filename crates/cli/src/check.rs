@@ -1,7 +1,7 @@
 //! `lessor check`: everything that is wrong with a configuration, with its place.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ const LONG_LEASE: Duration = Duration::from_secs(86_400);
 /// valid and perhaps not what was meant is noted.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// The files, each by itself
+    /// The files, each by itself; - is standard input
     #[arg(required_unless_present = "access")]
     file: Vec<PathBuf>,
     /// A file with rules of access, which is validated as well
@@ -50,13 +50,10 @@ impl Check {
 /// Reads a document, or prints all that is wrong with it.
 pub(crate) fn load<D: Document>(file: &Path) -> anyhow::Result<D> {
     let loaded = match std::fs::metadata(file) {
+        _ if is_standard_input(file) => read_whole(file, io::stdin())?,
         // What another command says: a server would not wait for that, and a person does.
         Ok(found) if !found.is_file() && !found.is_dir() => {
-            let mut text = String::new();
-            let opened =
-                File::open(file).and_then(|file| file.take(source::MAX_BYTES).read_to_string(&mut text));
-            opened.with_context(|| file.display().to_string())?;
-            D::parse(&file.display().to_string(), &text).map_err(LoadError::from)
+            read_whole(file, File::open(file).with_context(|| name(file))?)?
         }
         _ => source::load_document(file),
     };
@@ -64,10 +61,29 @@ pub(crate) fn load<D: Document>(file: &Path) -> anyhow::Result<D> {
         LoadError::Faulty(faults) => {
             eprintln!("{faults}");
             let count = faults.count();
-            anyhow!("{}: {count} fault{}", file.display(), if count == 1 { "" } else { "s" })
+            anyhow!("{}: {count} fault{}", name(file), if count == 1 { "" } else { "s" })
         }
         error => error.into(),
     })
+}
+
+/// Reads a document to the end of what comes.
+fn read_whole<D: Document>(file: &Path, from: impl Read) -> anyhow::Result<Result<D, LoadError>> {
+    let mut text = String::new();
+    let read = from.take(source::MAX_BYTES + 1).read_to_string(&mut text);
+    if read.with_context(|| name(file))? as u64 > source::MAX_BYTES {
+        return Ok(Err(LoadError::TooLarge { path: name(file).into() }));
+    }
+    Ok(D::parse(&name(file), &text).map_err(LoadError::from))
+}
+
+fn is_standard_input(file: &Path) -> bool {
+    file == Path::new("-")
+}
+
+/// The name of a file in messages.
+fn name(file: &Path) -> String {
+    if is_standard_input(file) { "<stdin>".to_owned() } else { file.display().to_string() }
 }
 
 fn check_access(file: &Path) -> anyhow::Result<()> {
@@ -80,7 +96,7 @@ fn check_access(file: &Path) -> anyhow::Result<()> {
     let (nodes, clients, operators) = (access.nodes.len(), access.clients.len(), access.operators.len());
     println!(
         "{}: valid rules of access, {nodes} for nodes, {clients} for clients, {operators} for operators",
-        file.display()
+        name(file)
     );
     Ok(())
 }
@@ -99,7 +115,7 @@ fn check(file: &Path) -> anyhow::Result<()> {
         }
     }
     let count = repository.templates().len();
-    println!("{}: valid, {count} template{}", file.display(), if count == 1 { "" } else { "s" });
+    println!("{}: valid, {count} template{}", name(file), if count == 1 { "" } else { "s" });
     Ok(())
 }
 

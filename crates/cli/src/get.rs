@@ -1,5 +1,6 @@
 //! `lessor get`: what a client would be given.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -115,6 +116,7 @@ impl Get {
         }
         // One listener each for all rounds: a signal that comes while a line is printed is not lost.
         let mut signals = Signals::listen()?;
+        let mut hang_up = pin!(output::hang_up());
         let mut line = format!("{}\n", self.line(&lease));
         // Whoever goes, or reads no more, gives back what is held.
         while output::write(format_args!("{line}")).context("cannot write to standard output")? {
@@ -123,6 +125,7 @@ impl Get {
                 _ = signals.interrupt.recv() => break,
                 _ = signals.terminate.recv() => break,
                 _ = signals.hang_up.recv() => break,
+                () = &mut hang_up => break,
             }
             let after = clock::now().since(start).as_secs_f64();
             line = format!("{} after {after:.1} s\n", self.line(&lease));
@@ -139,7 +142,14 @@ impl Get {
             (Rung::Leased | Rung::Safe, Some(remaining)) => format!("for {:.0} s", remaining.as_secs_f64()),
             _ => "no lease".to_owned(),
         };
-        let learning = if lease.is_learning { ", learning: the server has just begun" } else { "" };
+        let learning = match lease.learns_until {
+            Some(until) => {
+                let left = until.since(clock::now()).as_secs_f64();
+                format!(", learning for another {left:.0} s: the server has just begun")
+            }
+            None if lease.is_learning => ", learning: the server has just begun".to_owned(),
+            None => String::new(),
+        };
         let fault = lease.last_error.as_ref().map(|fault| format!(", {fault}")).unwrap_or_default();
         format!(
             "{}: {capacity} of {}{} wanted, {until} ({}{learning}{fault})",

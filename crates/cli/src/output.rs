@@ -5,6 +5,9 @@
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
 
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
 /// As that of the standard library, but when nobody reads any more the process ends.
 macro_rules! print {
     ($($arguments:tt)*) => { $crate::output::write_or_end(format_args!($($arguments)*)) };
@@ -35,4 +38,20 @@ pub(crate) fn write(text: fmt::Arguments<'_>) -> io::Result<bool> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// Waits until nobody reads standard output any more, without writing to it; for ever where that is not to be seen, as of a
+/// file.
+#[expect(
+    deprecated,
+    reason = "what replaces it is unsafe, as a file may be closed meanwhile, and standard output is not"
+)]
+pub(crate) async fn hang_up() {
+    // What cannot be waited for, as a file, nobody leaves.
+    if let Ok(output) = AsyncFd::with_interest(io::stdout(), Interest::ERROR)
+        && output.ready(Interest::ERROR).await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
 }

@@ -177,3 +177,44 @@ async fn check_looks_at_each_file_and_notes_what_was_perhaps_not_meant() {
         assert!(err.contains(wanted), "{wanted}, found {err}");
     }
 }
+
+/// Checks what comes through a pipe.
+async fn check_piped(arguments: &[&str], text: &str) -> Outcome {
+    let mut checking = lessor(arguments)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    checking.stdin.take().unwrap().write_all(text.as_bytes()).await.unwrap();
+    Outcome::of(&timeout(AGES, checking.wait_with_output()).await.unwrap().unwrap())
+}
+
+#[tokio::test]
+async fn check_reads_standard_input_and_what_another_command_says() {
+    let good = everything(100.0, 60);
+    for file in ["-", "/dev/stdin", "/proc/self/fd/0"] {
+        let shown = if file == "-" { "<stdin>" } else { file };
+        let Outcome { code, out, err } = check_piped(&["check", file], &good).await;
+        assert_eq!((code, out), (Some(0), format!("{shown}: valid, 1 template\n")), "{err}");
+        let Outcome { code, err, .. } = check_piped(&["check", file], &good.replace("100", "-1")).await;
+        assert!(code == Some(1) && err.starts_with(&format!("{shown}:3:13: ")), "{err}");
+        assert!(err.ends_with(&format!("error: {shown}: 1 fault\n")), "{err}");
+    }
+    let Outcome { out, .. } = check_piped(&["check", "--access", "-"], "default: deny\n").await;
+    assert!(out.starts_with("<stdin>: valid rules of access, "), "{out}");
+}
+
+#[tokio::test]
+async fn a_file_of_the_other_kind_is_told_from_a_misspelt_one() {
+    let rules = repository_file("configs/access.yaml");
+    let err = fail(&["check", rules.to_str().unwrap()]).await;
+    for field in ["default", "nodes", "clients", "operators", "revoked"] {
+        let hint =
+            format!("{field} belongs into rules of access, a file of its own: it is given by --access FILE");
+        assert!(err.contains(&hint), "{field}: {err}");
+    }
+    let resources = repository_file("configs/quickstart.yaml");
+    let err = fail(&["check", "--access", resources.to_str().unwrap()]).await;
+    assert!(err.contains("resources belongs into a configuration; this is read as rules of access"), "{err}");
+}

@@ -34,7 +34,8 @@ use crate::access::{
 };
 use crate::repository::Glob;
 
-const TOP: &[&str] = &["version", "default", "nodes", "clients", "operators", "revoked"];
+/// The fields of a file of rules.
+pub(super) const TOP: &[&str] = &["version", "default", "nodes", "clients", "operators", "revoked"];
 const NODE: &[&str] = &["identity", "node", "most_clients", "priority", "budget"];
 const CLIENT: &[&str] = &["identity", "client_id", "resources", "priority", "max_wants", "weight", "budget"];
 const OPERATOR: &[&str] = &["identity", "may", "resources"];
@@ -59,7 +60,8 @@ pub(super) fn access(root: &YamlNode) -> Result<Access, Vec<(Place, String)>> {
 }
 
 fn contents(notes: &mut Notes, root: &YamlNode) -> Option<Access> {
-    let top = Fields::read(notes, root, &schema(FILE, "", TOP))?;
+    let schema = Schema { hint: hint_at_top, ..schema(FILE, "", TOP) };
+    let top = Fields::read(notes, root, &schema)?;
     let version = notes.read(&top, "version", |node| scalar::whole("version", node, 0.0, VERSION));
     let stance = notes.read(&top, "default", |node| {
         scalar::one_of("default", node, &[("deny", Stance::Deny), ("audit", Stance::Audit)])
@@ -80,6 +82,11 @@ fn contents(notes: &mut Notes, root: &YamlNode) -> Option<Access> {
     shadowed(notes, &top, "clients", access.clients.iter().map(|rule| &rule.identity));
     shadowed(notes, &top, "operators", access.operators.iter().map(|rule| &rule.identity));
     Some(access)
+}
+
+/// A file of the other kind.
+fn hint_at_top(name: &str) -> Option<&'static str> {
+    (name == "resources").then_some("belongs into a configuration; this is read as rules of access")
 }
 
 fn schema(subject: &str, within: &'static str, known: &'static [&'static str]) -> Schema {

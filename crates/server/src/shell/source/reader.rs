@@ -8,6 +8,7 @@ use std::time::Duration;
 use lessor_algorithms::SharePolicy;
 use lessor_proto::Amount;
 
+use super::access;
 use super::domains::domains;
 use super::fields::{FILE, Fields, Schema, TOP};
 use super::node::{Place, YamlNode, YamlValue};
@@ -95,7 +96,7 @@ pub(super) fn repository(root: &YamlNode) -> Result<Repository, Vec<(Place, Stri
 
 /// The templates, and which edition they are.
 fn contents(notes: &mut Notes, root: &YamlNode) -> (Vec<Draft>, u64) {
-    let schema = Schema { subject: FILE.into(), within: "", known: TOP, hint: |_| None };
+    let schema = Schema { subject: FILE.into(), within: "", known: TOP, hint: hint_at_top };
     let Some(top) = Fields::read(notes, root, &schema) else { return (Vec::new(), 0) };
     let version = notes.read(&top, "version", |node| {
         let value = scalar::number("version", node, VERSION)?;
@@ -305,6 +306,12 @@ fn subject(index: usize, node: &YamlNode) -> String {
         }
         _ => format!("template {}", index + 1),
     }
+}
+
+/// A file of the other kind.
+fn hint_at_top(name: &str) -> Option<&'static str> {
+    let is_of_rules = access::TOP.contains(&name) && !TOP.contains(&name);
+    is_of_rules.then_some("belongs into rules of access, a file of its own: it is given by --access FILE")
 }
 
 fn hint_in_template(name: &str) -> Option<&'static str> {
