@@ -71,9 +71,11 @@ def saved_up(search):
 class Server:
     """A process of `lessor serve`."""
 
-    def __init__(self, config=CONFIG, listen="127.0.0.1:0", flags=()):
-        self.flags = [str(flag) for flag in flags]
+    def __init__(self, config=CONFIG, listen="127.0.0.1:0", flags=(), remembers=False):
         self.directory = tempfile.TemporaryDirectory(prefix="lessor-")
+        self.flags = [str(flag) for flag in flags]
+        if remembers:
+            self.flags += ["--state-dir", str(Path(self.directory.name) / "memory")]
         self.config = Path(self.directory.name) / "lessor.yaml"
         self.config.write_text(config)
         self.log = Path(self.directory.name) / "log"

@@ -1,19 +1,17 @@
-//! A stranger's hour, as a script: a file of one's own is checked and served, a service in axum keeps its tenants to it, the
-//! server is killed and comes back, and the service goes.
+//! A stranger's first hour: `tools/hour` from this checkout, and the example in axum as its header says to run it.
 //!
-//! Two counts at every step: the greedy tenant never has more than its policy says, in no window of a second; and nobody who
-//! stays within it is refused. The same in Python, with a decorator, is `python/tests/test_limited.py`.
+//! The script builds a service of the two files that `docs/rust.md` shows, outside of the workspace, and counts what passes and
+//! what is refused while the server is there, killed and there again. The same in Python, with a decorator, is
+//! `python/tests/test_limited.py`.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![expect(clippy::float_cmp, reason = "what is over the capacity comes out of the books, which are exact")]
-#![expect(clippy::disallowed_methods, reason = "what is seen from outside goes by an ordinary clock")]
 
 mod house;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Bytes;
@@ -23,41 +21,33 @@ use hyper_util::rt::TokioExecutor;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
-use crate::house::{AGES, House, eventually, run};
+use crate::house::{AGES, House, eventually, repository_file};
 
-/// Twenty hits in any second for each tenant, where a search costs two; four at a time.
-const CONFIGURATION: &str = "resources:
-- identifier_glob: search/workers
-  kind: gauge
-  capacity: 4
-  safe_capacity: 0
-  algorithm: &usual {kind: FAIR_SHARE, lease_length: 30, refresh_interval: 1, learning_mode_duration: 0}
-- identifier_glob: search/queries
-  capacity: 400
-  safe_fraction: 0.1
-  algorithm: *usual
-  domains:
-    scope: client
-    default: {tiers: [{limit: 20, window: 1s, active: 1s}]}
-";
-const SEARCHES_A_SECOND: usize = 10;
-/// The time for which it is looked at what tenants have, at each step.
-const STEP: Duration = Duration::from_secs(3);
+/// Longer than a build of what the service and the example need takes.
+const BUILD: Duration = Duration::from_secs(1200);
 
-/// The service of `crates/tower/examples/axum.rs`, in a process of its own.
+/// The example in a process of its own.
 struct Service {
     child: Child,
     address: SocketAddr,
     http: Client<HttpConnector, Empty<Bytes>>,
 }
 
-/// The answers that one tenant has had: when those came that found something, and how many were refused.
-#[derive(Default)]
-struct Answers {
-    found: Vec<Instant>,
-    refused: usize,
+/// An answer of the service.
+#[derive(Debug)]
+struct Answered {
+    status: u16,
+    retry_after: Option<u64>,
+    body: String,
+}
+
+/// The commands of an example's header.
+struct Header {
+    serve: Vec<String>,
+    run: Vec<String>,
+    curl: String,
 }
 
 // === impl Service ===
@@ -81,52 +71,16 @@ impl Service {
         Service { child, address, http: Client::builder(TokioExecutor::new()).build_http() }
     }
 
-    /// Searches once, and reads all of the answer: then its worker is free again. Returns the status.
-    async fn ask(&self, tenant: &str) -> u16 {
-        let request = hyper::Request::get(format!("http://{}/search", self.address));
-        let request = request.header("x-tenant", tenant).body(Empty::new()).unwrap();
+    /// Asks for `path` with the header `field`, and reads all of the answer.
+    async fn ask(&self, path: &str, field: (&str, &str)) -> Answered {
+        let request = hyper::Request::get(format!("http://{}{path}", self.address));
+        let request = request.header(field.0, field.1).body(Empty::new()).unwrap();
         let answer = timeout(AGES, self.http.request(request)).await.expect("an answer in time").unwrap();
-        let (status, fields) = (answer.status().as_u16(), answer.headers());
-        let says_when = fields.contains_key("retry-after") && fields.contains_key("ratelimit");
-        assert!(status != 429 || says_when, "{fields:?}");
-        answer.into_body().collect().await.unwrap();
-        status
-    }
-
-    /// Searches as `tenant` for a step, with so long between two searches, and until so many have found something; sees what
-    /// comes of each.
-    async fn search(&self, tenant: &str, pause: Duration, least: usize) -> Answers {
-        let (begun, mut answers) = (Instant::now(), Answers::default());
-        while begun.elapsed() < STEP || answers.found.len() < least {
-            assert!(begun.elapsed() < AGES, "{tenant} has found {} of {least}", answers.found.len());
-            match self.ask(tenant).await {
-                200 => answers.found.push(Instant::now()),
-                429 => answers.refused += 1,
-                other => panic!("{tenant} is answered {other}"),
-            }
-            sleep(pause).await;
-        }
-        answers
-    }
-
-    /// Two tenants at once, one of which is greedy.
-    async fn serves(&self, when: &str) {
-        let least = SEARCHES_A_SECOND * (STEP.as_secs() as usize - 1);
-        let (greedy, modest) = tokio::join!(
-            self.search("greedy", Duration::from_millis(5), least),
-            self.search("modest", Duration::from_millis(300), 3),
-        );
-        assert_eq!(modest.refused, 0, "{when}: who stays within the policy is never refused");
-        assert!(greedy.refused > 0, "{when}: {} were found", greedy.found.len());
-        // What is under way while a window ends is in the next one for the policy, and here in this.
-        for (at, first) in greedy.found.iter().enumerate() {
-            let second =
-                greedy.found[at..].iter().take_while(|found| found.duration_since(*first).as_millis() < 1000);
-            assert!(
-                second.count() <= SEARCHES_A_SECOND + 1,
-                "{when}: more than the policy allows in a second"
-            );
-        }
+        let status = answer.status().as_u16();
+        let retry_after =
+            answer.headers().get("retry-after").map(|after| after.to_str().unwrap().parse().unwrap());
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        Answered { status, retry_after, body: String::from_utf8(body.to_vec()).unwrap() }
     }
 
     /// Ends as a terminal ends it.
@@ -137,52 +91,96 @@ impl Service {
     }
 }
 
-/// The example as it was built, or else is built now.
+// === impl Header ===
+
+impl Header {
+    fn of(source: &Path) -> Header {
+        let text = std::fs::read_to_string(source).unwrap();
+        let commands: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("//! $ ")).collect();
+        let [serve, run, curl] = commands[..] else { panic!("three commands, and not {commands:?}") };
+        let words = |line: &str| line.split(' ').map(str::to_owned).collect();
+        Header { serve: words(serve), run: words(run), curl: curl.to_owned() }
+    }
+
+    /// The value of an option of the server.
+    fn option(&self, name: &str) -> &str {
+        let at = self.serve.iter().position(|word| word == name);
+        &self.serve[at.unwrap_or_else(|| panic!("no {name} in {:?}", self.serve)) + 1]
+    }
+}
+
+/// The target folder of this build.
+fn target() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_lessor")).ancestors().nth(2).unwrap()
+}
+
+/// The example, built with what a test of the workspace has built: with that nothing is left to do.
 async fn example() -> PathBuf {
     let mut command = Command::new(env!("CARGO"));
-    command.args(["build", "--locked", "--quiet", "-p", "lessor-tower", "--example", "axum"]);
-    let built = timeout(AGES * 20, command.stdin(Stdio::null()).kill_on_drop(true).output()).await;
-    let built = built.expect("a build in time").unwrap();
+    command.args(["build", "--workspace", "--locked", "--quiet", "--example", "axum"]);
+    command.env("CARGO_TARGET_DIR", target()).stdin(Stdio::null()).kill_on_drop(true);
+    let built = timeout(BUILD, command.output()).await.expect("a build in time").unwrap();
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    PathBuf::from(env!("CARGO_BIN_EXE_lessor")).with_file_name("examples").join("axum")
+    target().join("debug/examples/axum")
 }
 
 #[tokio::test]
 async fn a_service_of_ones_own_is_protected_within_the_hour_and_when_its_server_is_gone() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("mine.yaml");
-    std::fs::write(&file, CONFIGURATION).unwrap();
-    let checked = run(&["check", file.to_str().unwrap()]).await;
-    assert_eq!(checked.code, Some(0), "{checked:?}");
+    let mut command = Command::new(repository_file("tools/hour"));
+    command
+        .arg("--here")
+        .env("LESSOR_BINARY", env!("CARGO_BIN_EXE_lessor"))
+        .env("CARGO_TARGET_DIR", target());
+    let ended = timeout(BUILD, command.stdin(Stdio::null()).kill_on_drop(true).output()).await;
+    let ended = ended.expect("it ends in time").unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    println!("{}", text(&ended.stdout));
+    assert!(ended.status.success(), "{}", text(&ended.stderr));
+}
 
-    let memory = folder.path().join("memory");
-    let mut server = House::open_with(CONFIGURATION, &["--state-dir", memory.to_str().unwrap()]).await;
+#[tokio::test]
+async fn the_example_in_axum_does_what_its_header_says() {
+    let header = Header::of(&repository_file("crates/tower/examples/axum.rs"));
+    assert_eq!(header.serve[..2], ["lessor", "serve"]);
+    assert_eq!(header.run[..7], ["cargo", "run", "-p", "lessor-tower", "--example", "axum", "--"]);
+    let (listen, url) = (header.option("--listen"), header.curl.rsplit(' ').next().unwrap());
+    assert_eq!(header.run[7], listen, "the service asks the server of the header");
+    let path = url.strip_prefix(&format!("http://{}", header.run[8])).expect("curl asks the service");
+    let field = header.curl.split('\'').nth(1).and_then(|field| field.split_once(": ")).unwrap();
+    assert!(header.option("--state-dir").starts_with("/tmp/"));
+
+    let config = std::fs::read_to_string(repository_file(header.option("--config"))).unwrap();
+    // Ten seconds of learning are as good as sixty.
+    let config = config.replace("lease_length: 60", "lease_length: 10");
+    let memory = tempfile::tempdir().unwrap();
+    let mut server = House::open_with(&config, &["--state-dir", memory.path().to_str().unwrap()]).await;
     let service = Service::start(server.address()).await;
-    // Its leases come in a moment, with nothing saved up; by the end of this there is.
-    eventually("the first search is served", async || service.ask("stranger").await == 200).await;
-    service.search("stranger", Duration::from_millis(50), 1).await;
-    service.serves("from the start").await;
+    let first = service.ask(path, field).await;
+    assert_eq!(first.status, 503, "{first:?}");
+    eventually("the service knows why it has nothing", async || {
+        service.ask(path, field).await.body.contains("the server is learning what is out for another ")
+    })
+    .await;
+    let told = service.ask(path, field).await;
+    let after = told.retry_after.expect("when to come again");
+    assert!(told.status == 503 && (1..=11).contains(&after), "{told:?}");
+    tokio::time::sleep(Duration::from_secs(after)).await;
+    eventually("it is served", async || service.ask(path, field).await.status == 200).await;
 
+    // In the first hour a start learns again, for a lease length and not for as long as floors last: who has something keeps it.
     server.crash().await;
-    service.serves("while nobody leases anything").await;
     let server = server.start_again().await;
-    eventually("the service has its lease again", async || {
+    eventually("it is served by the next one", async || {
         server
             .resource("search/queries")
             .await
             .is_some_and(|resource| resource["leased"].as_f64() > Some(0.0))
     })
     .await;
-    service.serves("after the server has come back").await;
-    assert_eq!(server.metric("lessor_overcommitment{resource=\"search/queries\"}").await, 0.0);
-
+    let learning = server.logged("learning what is out: no new lease, no new floor is granted for that long");
+    let leases = learning.map(|line| line["fields"]["leases"].as_str().unwrap().to_owned());
+    assert!(leases.as_ref().is_some_and(|leases| leases.starts_with("10.")), "{leases:?}");
+    assert_eq!(service.ask(path, field).await.status, 200);
     service.stop().await;
-    eventually("what it had is free", async || {
-        server
-            .resource("search/queries")
-            .await
-            .is_none_or(|resource| resource["leased"].as_f64() == Some(0.0))
-    })
-    .await;
     server.stop().await;
 }

@@ -1,5 +1,5 @@
 //! Jobs that need several things at once: `cargo run --example jobs -- 127.0.0.1:15000`, with a server on
-//! `configs/tenants.yaml`.
+//! `configs/tenants.yaml`, which learns for a minute at first.
 //!
 //! Each job holds a worker and takes ten queries of its tenant, and is a call of a guest. None of it is taken as long as any
 //! of it lacks.

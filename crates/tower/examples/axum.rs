@@ -1,6 +1,14 @@
-//! A search service whose tenants keep to their policies, in axum:
-//! `cargo run -p lessor-tower --example axum -- 127.0.0.1:15000 127.0.0.1:8080`, with a server on `configs/tenants.yaml`, and then
-//! `curl -i -H 'x-tenant: tenant-42' http://127.0.0.1:8080/search`.
+//! A search service whose tenants keep to their policies, in axum. In three terminals:
+//!
+//! ```console
+//! $ lessor serve --config configs/tenants.yaml --listen 127.0.0.1:15000 --state-dir /tmp/lessor
+//! $ cargo run -p lessor-tower --example axum -- 127.0.0.1:15000 127.0.0.1:8080
+//! $ curl -i -H 'x-tenant: tenant-42' http://127.0.0.1:8080/search
+//! ```
+//!
+//! At its first start the server learns for a minute what is out from before, and leases nothing new. Until then a search is
+//! answered with 503, that reason, and the rest of the minute in `Retry-After`. Who holds something keeps it: a start after
+//! that is not noticed here.
 //!
 //! The policies of tenants, in which windows each may do how much, stand in the server's file. A search turns out to cost what
 //! it has found.
@@ -42,6 +50,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let queries = client.rate("search/queries").open()?;
     // Said and not measured: where two searches come at once there is a worker for the second one as well.
     let workers = client.gauge("search/workers").wants(8.0).open()?;
+    let mut lease = queries.clone();
+    tokio::spawn(async move {
+        while let Ok(lease) = lease.changed().await {
+            println!("search/queries: {lease}");
+        }
+    });
     let listener = TcpListener::bind(listen).await?;
     let stop = async { tokio::signal::ctrl_c().await.unwrap_or_default() };
     axum::serve(listener, app(queries, workers)).with_graceful_shutdown(stop).await?;

@@ -1,5 +1,6 @@
 //! A program that keeps to what it may ask of others: `cargo run -p lessor-tower --example reqwest -- 127.0.0.1:15000
-//! http://127.0.0.1:8080/search`, with a server on `configs/tenants.yaml` and the example `axum`.
+//! http://127.0.0.1:8080/search`, with a server on `configs/tenants.yaml` (which learns for a minute at first) and
+//! the example `axum`.
 //!
 //! All programs that open the same rate share it, and whoever answers with `Retry-After` is left alone for so long.
 

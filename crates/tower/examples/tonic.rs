@@ -1,5 +1,6 @@
 //! A service of gRPC, the health service, whose callers keep to a limit each:
-//! `cargo run -p lessor-tower --example tonic -- 127.0.0.1:15000 127.0.0.1:8081`, with a server on `configs/tenants.yaml`.
+//! `cargo run -p lessor-tower --example tonic -- 127.0.0.1:15000 127.0.0.1:8081`, with a server on
+//! `configs/tenants.yaml`, which learns for a minute at first.
 //!
 //! A call beyond the limit of its address is answered with `RESOURCE_EXHAUSTED`, and with a `RetryInfo` that says when to come
 //! again.
