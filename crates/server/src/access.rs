@@ -34,6 +34,8 @@ mod place;
 mod rights;
 mod role;
 mod rule;
+mod ruling;
+mod stream_rights;
 mod tempo;
 #[cfg(test)]
 mod tests;
@@ -50,6 +52,8 @@ pub use self::place::{RulePlace, Section};
 pub use self::rights::{Allowance, Rights};
 pub use self::role::Role;
 pub use self::rule::{Budget, ClientRule, NodeRule, OperatorRule};
+pub use self::ruling::{Admitted, NotedDenial, Ruling};
+pub use self::stream_rights::{Review, StreamRights};
 pub use self::tempo::Tempo;
 use crate::repository::Glob;
 
@@ -140,6 +144,24 @@ impl Access {
         match ruled {
             Some(ruled) => Ok(ruled?.and(sealed)),
             None => Ok(sealed),
+        }
+    }
+
+    /// The rights to which whoever shows `shown` is admitted when it holds leases as `holder`: those of a rule or, where that is
+    /// only noted, all of them.
+    ///
+    /// # Errors
+    /// When nothing lets it and that is refused.
+    pub fn admit(
+        &self,
+        shown: &Credential<'_>,
+        kind: HolderKind,
+        holder: &ClientId,
+    ) -> Result<Admitted, Denial> {
+        match (self.holder(shown, kind, holder), self.stance) {
+            (Ok(rights), _) => Ok(Admitted::With(rights)),
+            (Err(denial), Stance::Audit) => Ok(Admitted::Audited(denial)),
+            (Err(denial), Stance::Deny) => Err(denial),
         }
     }
 

@@ -192,6 +192,13 @@ impl CheckedAsk {
     }
 }
 
+impl From<Ask> for CheckedAsk {
+    /// A request in which nothing is at fault.
+    fn from(ask: Ask) -> CheckedAsk {
+        CheckedAsk { ask, refused: Vec::new(), first: None }
+    }
+}
+
 // === impl Ask ===
 
 impl Ask {

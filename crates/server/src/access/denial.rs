@@ -1,6 +1,6 @@
 //! Denials: what an identity may not, by which rule, and what it might.
 
-use lessor_proto::message::HolderKind;
+use lessor_proto::message::{HolderKind, Refusal};
 use lessor_proto::{ClientId, ResourceId};
 
 use super::place::RulePlace;
@@ -72,6 +72,17 @@ impl Why {
 // === impl Denial ===
 
 impl Denial {
+    /// The refusal of whatever is denied.
+    #[must_use]
+    pub fn refusal(&self) -> Refusal {
+        Refusal::Denied {
+            reason: self.why.as_str(),
+            is_unknown: self.why == Why::Token,
+            rule: self.place.map(|place| place.to_string()),
+            message: self.message.clone(),
+        }
+    }
+
     pub(super) fn by(place: RulePlace, why: Why, message: String) -> Denial {
         Denial { why, place: Some(place), message }
     }

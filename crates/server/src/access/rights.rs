@@ -6,8 +6,10 @@ use lessor_proto::ResourceId;
 use lessor_proto::message::Report;
 use smallvec::SmallVec;
 
+use super::Stance;
 use super::denial::{Denial, Why};
 use super::place::RulePlace;
+use super::ruling::Ruling;
 use crate::caps::{cap_clients, cap_priorities};
 use crate::repository::Glob;
 
@@ -84,6 +86,15 @@ impl Rights {
         self.reach == other.reach
     }
 
+    /// Whether what a holder says counts as it says it.
+    pub(super) fn counts_plainly(&self) -> bool {
+        let is_plain = |allowance| allowance == Allowance::default();
+        match self.reach {
+            Reach::Client(allowance) => is_plain(allowance),
+            Reach::Node { most_clients, most_priority } => most_clients.is_none() && most_priority.is_none(),
+        }
+    }
+
     /// Whether it may hold `resource`.
     ///
     /// # Errors
@@ -110,6 +121,22 @@ impl Rights {
                 Ok(self.limit_node(most_clients, most_priority, report))
             }
         }
+    }
+
+    /// The same by rules of the stance `stance`: where nothing is refused, what would be cut down is only noted.
+    pub(super) fn limit_by(&self, stance: Stance, report: &mut Report, ruling: &mut Ruling) {
+        let mut limited = report.clone();
+        let cut = match self.limit(&mut limited) {
+            Ok(cut) => cut,
+            Err(denial) => {
+                ruling.deny(stance, denial);
+                return;
+            }
+        };
+        if cut.is_none() || stance == Stance::Deny {
+            *report = limited;
+        }
+        cut.into_iter().for_each(|cut| ruling.note(cut));
     }
 
     fn limit_client(&self, allowance: Allowance, report: &mut Report) -> Result<Option<Denial>, Denial> {

@@ -14,7 +14,7 @@ use arc_swap::ArcSwapOption;
 use axum::http::header::AUTHORIZATION;
 use axum::http::{Extensions, HeaderMap};
 use lessor_client::internals::clock;
-use lessor_proto::message::{CheckedAsk, HolderKind, Refusal, Release, Report};
+use lessor_proto::message::{CheckedAsk, HolderKind, Refusal, Release};
 use lessor_proto::{ClientId, Identity, ResourceId};
 
 use self::budget::Budgets;
@@ -23,7 +23,7 @@ pub use self::denials::Denials;
 pub(super) use self::figures::GateFigures;
 use super::caller::Caller;
 use crate::access::bearer::Passport;
-use crate::access::{Access, Credential, Denial, Rights, Role, Stance, Why};
+use crate::access::{Access, Admitted, Credential, Denial, Role, Ruling, Stance};
 use crate::token::TokenKeys;
 
 /// The gate of a server.
@@ -45,15 +45,6 @@ pub(super) struct Visit {
     edition: u64,
     caller: Caller,
     passport: Option<Arc<Passport>>,
-}
-
-/// The rights that came of a visit.
-#[derive(Clone, Debug)]
-pub(super) enum Admitted {
-    /// The rights of a rule.
-    With(Rights),
-    /// No rule lets it, and everything is allowed all the same.
-    Audited,
 }
 
 // === impl Gate ===
@@ -179,41 +170,30 @@ impl Visit {
     }
 
     /// The rights of whoever calls when it holds leases as `holder`.
-    pub(super) fn rights(&self, kind: HolderKind, holder: &ClientId) -> Result<Admitted, Refusal> {
-        match self.rules.holder(&self.credential(), kind, holder) {
-            Ok(rights) => Ok(Admitted::With(rights)),
-            Err(denial) => self.deny(&denial).map(|()| Admitted::Audited),
+    pub(super) fn rights(&self, kind: HolderKind, holder: &ClientId) -> Result<Admitted, Denial> {
+        let admitted = self.rules.admit(&self.credential(), kind, holder);
+        match &admitted {
+            Ok(Admitted::With(_)) => {}
+            Ok(Admitted::Audited(denial)) => self.count(denial, false),
+            Err(denial) => self.count(denial, true),
         }
+        admitted
     }
 
     /// Holds a request against the rules, and cuts what it says down to what may be said. A resource that is denied is refused,
     /// and no other.
     pub(super) fn admit(&self, asked: CheckedAsk) -> Result<CheckedAsk, Refusal> {
-        match self.rights(asked.ask.kind, &asked.ask.holder)? {
-            Admitted::With(rights) => asked.check(|report| self.admit_report(&rights, report)),
-            Admitted::Audited => Ok(asked),
-        }
+        let admitted = self.rights(asked.ask.kind, &asked.ask.holder).map_err(|denial| denial.refusal())?;
+        asked.check(|report| self.note(&admitted.check(self.rules.stance, report)))
     }
 
-    fn admit_report(&self, rights: &Rights, report: &mut Report) -> Result<(), Refusal> {
-        if let Err(denial) = rights.may_hold(&report.resource) {
-            self.deny(&denial)?;
-        }
-        self.limit(rights, report)
-    }
-
-    /// Cuts what a report says down to what may be said, unless that is only noted.
-    pub(super) fn limit(&self, rights: &Rights, report: &mut Report) -> Result<(), Refusal> {
-        let mut limited = report.clone();
-        let cut = match rights.limit(&mut limited) {
-            Ok(cut) => cut,
-            Err(denial) => return self.deny(&denial),
-        };
-        cut.iter().for_each(|cut| self.gate.denials.count(cut, false, self.identity(), &self.caller));
-        if cut.is_none() || self.refuses() {
-            *report = limited;
-        }
-        Ok(())
+    /// Counts what a ruling denies.
+    ///
+    /// # Errors
+    /// When that is refused.
+    pub(super) fn note(&self, ruling: &Ruling) -> Result<(), Refusal> {
+        ruling.denials.iter().for_each(|noted| self.count(&noted.denial, noted.is_refused));
+        ruling.refusal.clone().map_or(Ok(()), Err)
     }
 
     /// Whether whoever calls may give back what its holder has.
@@ -242,24 +222,20 @@ impl Visit {
         self.gate.budgets.purse(self.identity(), address, budget)
     }
 
-    /// Whether what no rule allows is refused, and not only noted.
-    pub(super) fn refuses(&self) -> bool {
-        self.rules.stance == Stance::Deny
+    /// Whether what no rule allows is refused, or only noted.
+    pub(super) fn stance(&self) -> Stance {
+        self.rules.stance
     }
 
     /// Refuses what no rule allows, or notes it and goes on.
     pub(super) fn deny(&self, denial: &Denial) -> Result<(), Refusal> {
-        let is_refused = self.refuses();
+        let is_refused = self.rules.stance == Stance::Deny;
+        self.count(denial, is_refused);
+        if is_refused { Err(denial.refusal()) } else { Ok(()) }
+    }
+
+    fn count(&self, denial: &Denial, is_refused: bool) {
         self.gate.denials.count(denial, is_refused, self.identity(), &self.caller);
-        if !is_refused {
-            return Ok(());
-        }
-        Err(Refusal::Denied {
-            reason: denial.why.as_str(),
-            is_unknown: denial.why == Why::Token,
-            rule: denial.place.map(|place| place.to_string()),
-            message: denial.to_string(),
-        })
     }
 
     fn credential(&self) -> Credential<'_> {

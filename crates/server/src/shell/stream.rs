@@ -23,11 +23,12 @@ use tokio::time::timeout;
 use tonic::{Status, Streaming};
 use tracing::debug;
 
-use self::pass::{Pass, Review};
+use self::pass::Pass;
 use super::connections::ListedStream;
 use super::driver::{Driver, Letter, Mailbox, StreamEnd, StreamKey, Unanswered};
 use super::gate::Visit;
 use super::refused::{refused, unanswered};
+use crate::access::Review;
 
 /// The time that somebody who has opened a stream may take to say who it is.
 const HELLO: Duration = Duration::from_secs(10);
@@ -304,15 +305,21 @@ impl Line {
     /// Looks at the rules of access again, if they have changed.
     fn review(&self, driver: &Driver, reader: &mut Reader) {
         let Some(key) = self.key.filter(|_| reader.ups.is_some()) else { return };
-        let status = match reader.pass.review() {
+        let (why, status) = match reader.pass.review() {
             Review::Same => return,
-            // Of a broken node nothing is expected.
-            Review::Lost(resources) => return driver.revoke(key, &resources).unwrap_or_default(),
-            Review::Anew => Status::unavailable("the rules of access have changed; say everything again"),
-            Review::Over => Status::unauthenticated("the token has ended"),
+            Review::Lost(resources) => match driver.revoke(key, &resources) {
+                Ok(()) => return,
+                // Authority may come back, and the holder would keep what it has: it has to come back as well, and is refused.
+                Err(fault) => (end_of(&fault), unanswered(driver, fault)),
+            },
+            Review::Anew => {
+                let what = "the rules of access have changed; say everything again";
+                (StreamEnd::Denied, Status::unavailable(what))
+            }
+            Review::Over => (StreamEnd::Denied, Status::unauthenticated("the token has ended")),
         };
         debug!(stream = %key, %status, "the stream is broken off");
-        reader.why.get_or_insert(StreamEnd::Denied);
+        reader.why.get_or_insert(why);
         self.end(driver, reader, key, Some(status));
     }
 
