@@ -162,13 +162,25 @@ pub enum Rule {
     ToldBelow,
     /// A holder is sent only the kinds of message that it knows.
     KnownKinds,
+    /// What is revoked stays charged until that is acknowledged, or its lease has ended.
+    RevokedCharged,
+    /// Whoever may hold nothing any more counts as one that wants nothing.
+    RevokedWantsNothing,
+    /// Nothing is lent to a node that may hold nothing of it any more.
+    RevokedBorrowsNothing,
+    /// Where there is no room, a holder that has and wants nothing makes some.
+    IdleMakeRoom,
+    /// Nobody makes room that has something.
+    RoomFromIdle,
+    /// The caps of a template hold for nodes as for clients.
+    NodesCapped,
 }
 
 // === impl Rule ===
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 72] = [
+    pub const ALL: [Rule; 78] = [
         Rule::AckBySeq,
         Rule::FullCharge,
         Rule::DriftMargin,
@@ -241,6 +253,12 @@ impl Rule {
         Rule::AllSaidFirst,
         Rule::ToldBelow,
         Rule::KnownKinds,
+        Rule::RevokedCharged,
+        Rule::RevokedWantsNothing,
+        Rule::RevokedBorrowsNothing,
+        Rule::IdleMakeRoom,
+        Rule::RoomFromIdle,
+        Rule::NodesCapped,
     ];
 }
 

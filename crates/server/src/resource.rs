@@ -37,6 +37,7 @@ mod pressure;
 mod push;
 mod pusher;
 mod rotation;
+mod said;
 mod shortage;
 mod slab;
 mod spare;
@@ -60,6 +61,7 @@ use self::idlers::Idlers;
 use self::kind::CountedKind;
 use self::learning::Learning;
 use self::pusher::Pusher;
+use self::said::SaidDemands;
 use self::spare::Lending;
 use self::supply::Supply;
 use crate::config::learning;
@@ -69,6 +71,7 @@ use crate::mutation::Rule;
 use crate::repository::Template;
 use crate::streams::Peer;
 
+pub(crate) use self::admission::takes_place;
 pub(crate) use self::answer::{PROMPT, Reply, SOON};
 pub use self::books::{Books, ChildBook};
 pub(crate) use self::calendar::earliest;
@@ -109,6 +112,8 @@ pub struct Resource {
     lending: Lending,
     /// The holders that make room if there is none.
     idlers: Idlers,
+    /// What those have said whose demands are cut.
+    said: SaidDemands,
     learning: Learning,
     /// The claims of what is left from before.
     claims: GhostClaims,
@@ -163,6 +168,7 @@ impl Resource {
             pusher: Pusher::new(now),
             lending: Lending::default(),
             idlers: Idlers::default(),
+            said: SaidDemands::default(),
             learning: Learning::new(cx.since, cx.since + learning),
             claims: GhostClaims::default(),
             earlier: EarlierLeaders::new(earlier_here),
@@ -184,6 +190,7 @@ impl Resource {
             let before = std::mem::replace(&mut self.terms, template);
             self.change_domains(&before);
             self.change_kind(before.kind);
+            self.cap_anew(&before, cx);
             if self.terms.policy.is_bounded() {
                 self.ask_for_lease(cx);
             }

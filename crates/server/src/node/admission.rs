@@ -4,8 +4,9 @@ use lessor_proto::message::{Ask, Refusal, RefusedReport, Report};
 use lessor_proto::{ResourceId, Time};
 
 use super::{Node, call_context, covering};
+use crate::mutation::Rule;
 use crate::repository::Repository;
-use crate::resource::{admit_legacy, check_kind};
+use crate::resource::{admit_legacy, check_kind, takes_place};
 
 /// The room that a request takes, of what there is a limit for.
 #[derive(Clone, Copy, Default, Debug)]
@@ -71,7 +72,9 @@ impl Node {
                 resource.check_kind(ask, index, report, &self.config)?;
                 match resource.admit(ask, report, cx)? {
                     0 => Ok(room),
-                    more => self.fits(now, Room { holdings: room.holdings + more, ..room }, room),
+                    more => {
+                        self.fits(now, [room, Room { holdings: room.holdings + more, ..room }], ask, report)
+                    }
                 }
             }
             Some(_) => Err(unknown(&self.repository, index, &report.resource)),
@@ -85,20 +88,46 @@ impl Node {
                 }
                 admit_legacy(&template, ask, &self.config)?;
                 let more = Room { resources: room.resources + 1, holdings: room.holdings + 1 };
-                self.fits(now, more, room)
+                self.fits(now, [room, more], ask, report)
             }
         }
     }
 
     /// Whether there is room for `room` beside what there is, where there was for `before`. If not, a resource of which nobody has
-    /// or wants any makes some.
-    fn fits(&mut self, now: Time, room: Room, before: Room) -> Result<Room, Refusal> {
+    /// or wants any makes some, or a holder that has and wants nothing.
+    fn fits(
+        &mut self,
+        now: Time,
+        [before, room]: [Room; 2],
+        ask: &Ask,
+        report: &Report,
+    ) -> Result<Room, Refusal> {
         if self.lacks(room, before).is_some()
             && let Some(id) = self.resources.pop_vacant()
         {
             self.forget_resource(now, &id);
         }
+        if room.holdings > before.holdings
+            && self.resources.holdings() + room.holdings > self.config.holdings
+            && takes_place(report)
+            && self.config.rules.keep(Rule::IdleMakeRoom)
+        {
+            self.make_room(now, ask);
+        }
         self.lacks(room, before).map_or(Ok(room), Err)
+    }
+
+    /// A holder that has and wants nothing makes room for another one, of whatever resource; not the one that asks as far as it asks
+    /// for that, or one resource of a request would make room for the next.
+    fn make_room(&mut self, now: Time, ask: &Ask) {
+        for id in self.resources.idling() {
+            let is_asked = ask.reports.iter().any(|report| report.resource == id);
+            let beside = is_asked.then_some(ask.holder.as_str());
+            let made = self.with(now, &id, |resource, _| resource.make_room(beside));
+            if made == Some(true) {
+                return;
+            }
+        }
     }
 
     /// The limit that `room` passes and `before` did not.

@@ -21,6 +21,8 @@ pub(super) struct Resources {
     holdings: usize,
     /// Those of which nobody had or wanted any when they were last called.
     vacant: BTreeSet<ResourceId>,
+    /// Those that had holders which may make room, when they were last called.
+    idling: BTreeSet<ResourceId>,
 }
 
 /// One of them.
@@ -35,6 +37,8 @@ struct Entry {
     counted: usize,
     /// Whether it stands among those of which nobody has or wants any.
     is_vacant: bool,
+    /// Whether it stands among those that have holders which may make room.
+    is_idling: bool,
 }
 
 /// The surroundings of a call of a resource: what its node knows, and where what it says goes.
@@ -56,6 +60,18 @@ impl Entry {
         let counted = self.resource.holder_count();
         *all = *all - self.counted + counted;
         self.counted = counted;
+    }
+
+    /// Notes it among those that have holders which may make room, if it has any.
+    fn note_idling(&mut self, idling: &mut BTreeSet<ResourceId>) {
+        let is_idling = self.resource.has_idlers();
+        if is_idling != self.is_idling {
+            self.is_idling = is_idling;
+            match is_idling {
+                true => _ = idling.insert(self.resource.id().clone()),
+                false => _ = idling.remove(self.resource.id()),
+            }
+        }
     }
 
     /// Notes it among those that are vacant, if it is.
@@ -95,6 +111,11 @@ impl Resources {
             }
         }
         None
+    }
+
+    /// Those that have holders which may make room, in order.
+    pub(super) fn idling(&self) -> Vec<ResourceId> {
+        self.idling.iter().cloned().collect()
     }
 
     /// The resource is asked for: it makes no room before it was called again.
@@ -150,13 +171,16 @@ impl Resources {
 
     pub(super) fn insert(&mut self, id: ResourceId, resource: Resource, floor_pair: Option<ResourceId>) {
         self.coupled |= floor_pair.is_some();
-        self.entries.insert(id, Entry { resource, floor_pair, booked: None, counted: 0, is_vacant: false });
+        let entry =
+            Entry { resource, floor_pair, booked: None, counted: 0, is_vacant: false, is_idling: false };
+        self.entries.insert(id, entry);
     }
 
     pub(super) fn remove(&mut self, id: &ResourceId) -> Option<Resource> {
         let Entry { resource, booked, counted, .. } = self.entries.remove(id)?;
         self.holdings -= counted;
         self.vacant.remove(id);
+        self.idling.remove(id);
         if let Some(at) = booked {
             self.timeline.remove(&(at, id.clone()));
         }
@@ -258,6 +282,7 @@ impl Node {
         let answer = call(&mut entry.resource, Surroundings { cx, peers: &mut self.peers });
         entry.count(&mut self.resources.holdings);
         entry.note_vacant(&mut self.resources.vacant);
+        entry.note_idling(&mut self.resources.idling);
         let is_displaced = answer.is_some() && entry.is_displaced();
         if entry.resource.has_waited() {
             self.measured.take_from(entry.resource.waited());
@@ -284,6 +309,7 @@ impl Node {
         let outcome = call(&mut entry.resource, Surroundings { cx, peers: &mut self.peers });
         entry.count(&mut self.resources.holdings);
         entry.note_vacant(&mut self.resources.vacant);
+        entry.note_idling(&mut self.resources.idling);
         if entry.resource.has_waited() {
             self.measured.take_from(entry.resource.waited());
         }

@@ -238,14 +238,16 @@ impl Node {
 
     /// Whether what a stream's holder asks for may be heard.
     pub(super) fn admit_on(&mut self, now: Time, peer: Peer, ask: &Ask) -> Result<(), Refusal> {
-        self.admit(now, ask)?;
-        let Some(stream) = self.peers.get(peer) else { return Ok(()) };
-        let fresh = ask.reports.iter().filter(|report| !stream.attached.contains(&report.resource)).count();
-        let (count, limit) = (stream.attached.as_slice().len() + fresh, self.config.resources_per_stream);
-        match fresh > 0 && count > limit {
-            true => Err(Refusal::Exhausted { what: "resources on one stream".to_owned(), count, limit }),
-            false => Ok(()),
+        if let Some(stream) = self.peers.get(peer) {
+            let is_fresh = |report: &&Report| !stream.attached.contains(&report.resource);
+            let fresh = ask.reports.iter().filter(is_fresh).count();
+            let (count, limit) = (stream.attached.as_slice().len() + fresh, self.config.resources_per_stream);
+            if fresh > 0 && count > limit {
+                return Err(Refusal::Exhausted { what: "resources on one stream".to_owned(), count, limit });
+            }
         }
+        // Nobody makes room for what is refused anyway.
+        self.admit(now, ask)
     }
 
     /// One report of a stream's holder.

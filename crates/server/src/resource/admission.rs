@@ -1,10 +1,12 @@
 //! Admission of reports: limits on who may hold a resource, and who makes room where one is reached.
 
+use lessor_proto::Amount;
 use lessor_proto::message::{Ask, Refusal, Report};
 
-use super::holders::Demands;
+use super::hearing::demands;
 use super::identity::holder;
 use super::{CallContext, Resource, legacy};
+use crate::mutation::Rule;
 
 // === impl Resource ===
 
@@ -22,15 +24,21 @@ impl Resource {
         let limit = cx.config.message.bands_per_resource;
         // Hardly any resource has nearly as many as it may: then it is all the same which ones there are.
         if self.holders.shares().bands() + report.bands.len() > limit {
-            let demands = Demands::from_bands(&self.terms.capped(&report.bands));
-            let bands = self.make_room_for_bands(&demands, cx);
+            let demands = demands(ask, report, &self.terms, cx);
+            let bands = match takes_place(report) {
+                true => self.make_room_for_bands(&demands, cx),
+                false => self.bands_with(&demands),
+            };
             exhausted(|| format!("priorities of {:?}", self.id), bands, limit)?;
         }
         if self.holders.children().locate(holder).is_some() {
             return Ok(0);
         }
-        if self.holders.children().len() >= cx.config.clients_per_resource {
-            self.make_room();
+        if self.holders.children().len() >= cx.config.clients_per_resource
+            && takes_place(report)
+            && cx.config.rules.keep(Rule::IdleMakeRoom)
+        {
+            self.make_room(None);
         }
         let count = self.holders.children().len() + 1;
         exhausted(|| format!("clients of {:?}", self.id), count, cx.config.clients_per_resource)?;
@@ -44,6 +52,14 @@ impl Resource {
         exhausted(what, lives, cx.config.lives_per_client)?;
         Ok(1)
     }
+}
+
+/// Whether somebody who says this takes the place of a holder that has and wants nothing. Whoever is such a one itself does not, or
+/// they would drive each other out for ever.
+pub(crate) fn takes_place(report: &Report) -> bool {
+    let has_some = report.has.as_ref().is_some_and(|has| has.capacity > Amount::ZERO);
+    let wants_some = report.bands.iter().any(|band| band.wants > 0.0);
+    has_some || wants_some || report.peak.is_some_and(|peak| peak > 0.0)
 }
 
 fn exhausted(what: impl Fn() -> String, count: usize, limit: usize) -> Result<(), Refusal> {

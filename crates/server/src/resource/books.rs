@@ -51,6 +51,10 @@ pub struct ChildBook {
     pub wants: f64,
     /// The number of clients that it stands for.
     pub weight: u64,
+    /// The number of demands that it states, one for each band.
+    pub demands: usize,
+    /// The greatest priority of them.
+    pub priority: i64,
     /// The amount that is due to it; absent where that was not asked for.
     pub share: Option<Amount>,
     /// Grants that count.
@@ -95,6 +99,8 @@ impl Resource {
             ends: child.account().last_end(),
             wants: child.demands().wants(),
             weight: child.demands().weight(),
+            demands: child.demands().iter().count(),
+            priority: child.demands().iter().map(|demand| demand.priority).max().unwrap_or_default(),
             share: None,
             entries: child.account().entries().len(),
         };

@@ -1,6 +1,6 @@
 //! Reports and heartbeats: who sends them, what they promise, and what becomes of those who are not heard of.
 
-use lessor_proto::message::{Ask, Band, Report};
+use lessor_proto::message::{Ask, Band, HolderKind, Report};
 use lessor_proto::{Amount, Epoch, ReportId, Time};
 
 use super::holders::{Child, Claimed, Demands};
@@ -54,10 +54,20 @@ impl Resource {
     pub(crate) fn revoke(&mut self, now: Time, slot: Slot, cx: CallContext<'_>, peers: &mut Peers) {
         self.holders.touch(now);
         self.lending.set_peak(slot, None);
-        self.set_demands(slot, Demands::from_bands(&[Band { priority: 0, subclients: 1, wants: 0.0 }]));
+        if cx.config.rules.keep(Rule::RevokedBorrowsNothing) {
+            self.lending.bar(slot);
+        }
+        self.said.forget(slot);
+        if cx.config.rules.keep(Rule::RevokedWantsNothing) {
+            self.set_demands(slot, Demands::from_bands(&[Band { priority: 0, subclients: 1, wants: 0.0 }]));
+        }
         self.holders.schedule(slot, &self.terms);
         self.rank(slot);
+        self.note_idler(slot);
         self.take_turns(now);
+        if !cx.config.rules.keep(Rule::RevokedCharged) {
+            self.charge(slot, Ledger::close);
+        }
         self.push_at_most(now, slot, Amount::ZERO, cx, peers);
     }
 
@@ -136,7 +146,8 @@ impl Resource {
         let shown = report.has.as_ref().map(|has| has.capacity);
         if self.holders.at_mut(slot).hear(now, ask.report_id, shown) {
             self.lending.set_peak(slot, report.peak);
-            self.set_demands(slot, demands(report, &self.terms, cx));
+            self.set_demands(slot, demands(ask, report, &self.terms, cx));
+            self.note_said(slot, &report.bands);
         }
     }
 
@@ -167,13 +178,14 @@ impl Resource {
             Life::Session(life) if self.is_learning(now) => life,
             _ => claimed.map_or(begun, |(lease, _)| lease.life),
         };
-        let mut child = Child::new(now, holder, life, demands(report, &self.terms, cx));
+        let mut child = Child::new(now, holder, life, demands(ask, report, &self.terms, cx));
         child.hear(now, ask.report_id, None);
         child.provisional = !others.is_empty();
         // It was forgotten and comes back: what it adopts must be above what it adopted before.
         child.go_on_after_shown(report, cx.config.epoch);
         let (slot, moved) = self.holders.insert(child);
         self.take_up(moved);
+        self.note_said(slot, &report.bands);
         if let Life::Leader { line, .. } = holder.life {
             self.holders.note_line(slot, line);
             self.earlier.succeed(now, slot, None);
@@ -232,6 +244,7 @@ impl Resource {
         self.stop_telling(slot);
         self.lending.forget(slot);
         self.idlers.remove(slot);
+        self.said.forget(slot);
         self.earlier.forget(slot);
         let kept = self.claims.forget(slot);
         self.ledger.give_back(kept);
@@ -242,11 +255,14 @@ impl Resource {
 }
 
 /// The demands that `report` states, as far as they count by `terms`. A peak is no part of them.
-fn demands(report: &Report, terms: &Template, cx: CallContext<'_>) -> Demands {
+pub(super) fn demands(ask: &Ask, report: &Report, terms: &Template, cx: CallContext<'_>) -> Demands {
     if !cx.config.rules.keep(Rule::PeakFromSpare)
         && let ([band], Some(peak)) = (&report.bands[..], report.peak)
     {
         return Demands::from_bands(&[Band { wants: band.wants.max(peak), ..*band }]);
+    }
+    if ask.kind == HolderKind::Node && !cx.config.rules.keep(Rule::NodesCapped) {
+        return Demands::from_bands(&report.bands);
     }
     Demands::from_bands(&terms.capped(&report.bands))
 }

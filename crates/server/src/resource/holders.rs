@@ -89,6 +89,16 @@ impl Holders {
         Moved(true)
     }
 
+    /// The demands of the holder at `slot` count as this from here on, as far as they count.
+    pub(super) fn restate(&mut self, slot: Slot, demands: Demands) -> Moved {
+        let child = self.children.at_mut(slot);
+        if child.withdrawn {
+            child.demands = demands;
+            return Moved(false);
+        }
+        self.change(slot, demands)
+    }
+
     /// The demands of the holder at `slot` do not count until it is heard of again.
     pub(super) fn withdraw(&mut self, slot: Slot) -> Moved {
         if self.children.at(slot).withdrawn {

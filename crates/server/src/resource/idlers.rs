@@ -11,6 +11,7 @@ use super::holders::Demands;
 use super::identity::Holder;
 use super::slab::Slot;
 use super::{CallContext, Resource};
+use crate::mutation::Rule;
 
 /// Holders that were idle when they were last heard of.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +33,10 @@ impl Idlers {
         self.0.remove(&(true, slot));
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// One of them: those that listen come last.
     fn pop(&mut self) -> Option<Slot> {
         self.0.pop_first().map(|(_, slot)| slot)
@@ -48,15 +53,26 @@ impl Resource {
         }
     }
 
-    /// Makes room for another holder by one that idles. Returns whether there was one.
-    pub(crate) fn make_room(&mut self) -> bool {
-        while let Some(slot) = self.idlers.pop() {
-            if self.is_idler(slot) {
-                self.forget(slot);
-                return true;
+    /// Makes room for another holder by one that idles, and is not called `beside`. Returns whether there was one.
+    pub(crate) fn make_room(&mut self, beside: Option<&str>) -> bool {
+        let mut spared = Vec::new();
+        let found = loop {
+            match self.idlers.pop() {
+                Some(slot) if !self.is_idler(slot) => {}
+                Some(slot) if beside.is_some_and(|name| self.holders.at(slot).name == name) => {
+                    spared.push(slot);
+                }
+                found => break found,
             }
-        }
-        false
+        };
+        spared.into_iter().for_each(|slot| self.note_idler(slot));
+        found.into_iter().for_each(|slot| self.forget(slot));
+        found.is_some()
+    }
+
+    /// Whether some of those that were idle when they were last heard of may be still.
+    pub(crate) fn has_idlers(&self) -> bool {
+        !self.idlers.is_empty()
     }
 
     /// Makes room for another life of `holder` by one that idles. Returns whether there was one.
@@ -68,19 +84,21 @@ impl Resource {
 
     /// Makes room for the priorities of `demands`, by those where nobody wants anything. Returns the number that there would be.
     pub(super) fn make_room_for_bands(&mut self, demands: &Demands, cx: CallContext<'_>) -> usize {
-        let count = |resource: &Resource| {
-            let shares = resource.holders.shares();
-            let more = demands.iter().filter(|demand| !shares.has_band(demand.priority)).count();
-            shares.bands() + more
-        };
-        let mut bands = count(self);
+        let mut bands = self.bands_with(demands);
         for _ in 0..MOST_AT_ONCE {
-            if bands <= cx.config.message.bands_per_resource || !self.make_room() {
+            if bands <= cx.config.message.bands_per_resource || !self.make_room(None) {
                 break;
             }
-            bands = count(self);
+            bands = self.bands_with(demands);
         }
         bands
+    }
+
+    /// The number of priorities that there would be with those of `demands`.
+    pub(super) fn bands_with(&self, demands: &Demands) -> usize {
+        let shares = self.holders.shares();
+        let more = demands.iter().filter(|demand| !shares.has_band(demand.priority)).count();
+        shares.bands() + more
     }
 
     /// Whether nobody has or wants any of it, and nobody did before who may come back for it.
@@ -95,7 +113,9 @@ impl Resource {
         let child = self.holders.children().get(slot);
         self.ledger.ghost() == Amount::ZERO
             && child.is_some_and(|child| {
-                child.account().charge() == Amount::ZERO && child.demands().wants() <= 0.0
+                let has_nothing = child.account().charge() == Amount::ZERO;
+                (has_nothing || !self.ledger.rules().keep(Rule::RoomFromIdle))
+                    && child.demands().wants() <= 0.0
             })
     }
 }

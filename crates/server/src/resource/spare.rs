@@ -41,6 +41,8 @@ pub(super) struct Lending {
     loans: BTreeSet<(u64, u64, Slot)>,
     /// The peaks that were stated.
     peaks: BTreeMap<Slot, f64>,
+    /// Those that may hold nothing any more, and so borrow nothing on the stream that they have.
+    barred: BTreeSet<Slot>,
     /// The part of the capacity that nobody wants.
     spare: Amount,
     /// All loans together, in millionths.
@@ -81,6 +83,7 @@ impl Default for Lending {
             borrowers: BTreeMap::new(),
             loans: BTreeSet::new(),
             peaks: BTreeMap::new(),
+            barred: BTreeSet::new(),
             spare: Amount::ZERO,
             out: 0,
             coming: 0,
@@ -98,9 +101,24 @@ impl Lending {
         }
     }
 
+    /// Nothing is lent to the holder at `slot` before it has opened another stream.
+    pub(super) fn bar(&mut self, slot: Slot) {
+        self.peaks.remove(&slot);
+        self.barred.insert(slot);
+    }
+
+    /// The holder at `slot` has opened another stream, and may borrow again.
+    pub(super) fn unbar(&mut self, slot: Slot) {
+        // Hardly ever any.
+        if !self.barred.is_empty() {
+            self.barred.remove(&slot);
+        }
+    }
+
     /// Nothing is lent to the holder at `slot` any more, and what it stated is forgotten.
     pub(super) fn forget(&mut self, slot: Slot) {
         self.peaks.remove(&slot);
+        self.unbar(slot);
         self.set(slot, None);
     }
 
@@ -207,6 +225,7 @@ impl Resource {
             && self.terms.spare() > Fraction::NONE
             && (child.kind == HolderKind::Node || peak.is_some())
             && !child.is_withdrawn()
+            && !self.lending.barred.contains(&slot)
             && self.claims.deferred(slot).is_none();
         if !is_one {
             return None;

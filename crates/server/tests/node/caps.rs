@@ -95,3 +95,36 @@ fn a_node_stands_for_no_more_clients_than_it_may() {
     let capped = Template { most_clients: Some(3), ..open };
     assert_eq!(shares(capped, inflated(), client()), units(75, 25));
 }
+
+#[test]
+fn a_cap_that_changes_counts_at_once() {
+    let open = template(100.0);
+    let reload = |node: &mut Node, now, template| {
+        node.reload(now, Repository::new(vec![template]).expect("a good template"));
+    };
+    let due = |node: &Node, now| -> Vec<f64> {
+        let mut books = node.books(now, &resource()).expect("books").children;
+        books.sort_by(|one, other| one.holder.cmp(&other.holder));
+        books.iter().map(|book| book.share.expect("a share").as_f64().round()).collect()
+    };
+    let mut node = Node::new(
+        Time::ZERO,
+        NodeConfig::new("root", Epoch(1)),
+        Repository::new(vec![open.clone()]).expect("a good template"),
+    );
+    let now = Time::ZERO + Duration::from_secs(1);
+    Asker::new("client", HolderKind::Client, everything(0, 1)).ask(&mut node, now);
+    Asker::new("paris", HolderKind::Node, everything(0, 9)).ask(&mut node, now);
+    Asker::new("urgent", HolderKind::Client, everything(5, 1)).ask(&mut node, now);
+    assert_eq!(due(&node, now), [0.0, 0.0, 100.0]);
+    reload(&mut node, now, Template { most_priority: Some(0), ..open.clone() });
+    assert_eq!(due(&node, now), [9.0, 82.0, 9.0], "nobody has reported since");
+    let both = Template { most_priority: Some(0), most_clients: Some(3), ..open.clone() };
+    reload(&mut node, now, both);
+    assert_eq!(due(&node, now), [20.0, 60.0, 20.0]);
+    // What they said is known.
+    reload(&mut node, now, Template { most_clients: Some(3), ..open.clone() });
+    assert_eq!(due(&node, now), [0.0, 0.0, 100.0]);
+    reload(&mut node, now, Template { most_priority: Some(0), ..open });
+    assert_eq!(due(&node, now), [9.0, 82.0, 9.0]);
+}

@@ -1,0 +1,112 @@
+//! Places: who gets one where a limit is reached, and who gives one up.
+
+use std::time::Duration;
+
+use lessor_proto::message::{Ask, Band, Down, Hello, HolderKind, Report, StreamReport, Up};
+use lessor_proto::{ClientId, Epoch, Features, Incarnation, ReportId, ResourceId, Time};
+use lessor_server::node::{Node, NodeConfig, Output, Peer};
+
+use super::holders::{repository, template};
+
+fn node(config: NodeConfig) -> Node {
+    Node::new(Time::ZERO, config, repository(template(100.0)))
+}
+
+fn config() -> NodeConfig {
+    NodeConfig::new("root", Epoch(1))
+}
+
+fn report(resource: &str, wants: f64) -> Report {
+    Report {
+        resource: ResourceId::new(resource, 64).expect("a name"),
+        bands: [Band { priority: 0, subclients: 1, wants }].into_iter().collect(),
+        has: None,
+        held: None,
+        domains: None,
+        integer: None,
+        peak: None,
+    }
+}
+
+/// Whether a poller is granted something of each of these.
+fn ask(node: &mut Node, name: &str, number: u64, reports: Vec<Report>) -> bool {
+    let ask = Ask {
+        kind: HolderKind::Client,
+        holder: ClientId::new(name, 64).expect("a name"),
+        incarnation: Some(Incarnation(1)),
+        report_id: Some(ReportId(number)),
+        target_epoch: None,
+        line: None,
+        reports,
+    };
+    let now = Time::ZERO + Duration::from_millis(number);
+    node.ask(now, &ask).is_ok_and(|answer| answer.refused.is_empty())
+}
+
+#[test]
+fn who_has_and_wants_nothing_makes_room_for_a_holding_of_something_else() {
+    let mut node = node(NodeConfig { holdings: 2, ..config() });
+    assert!(ask(&mut node, "busy", 1, vec![report("db", 10.0)]));
+    assert!(ask(&mut node, "idle", 2, vec![report("db", 0.0)]));
+    assert!(!ask(&mut node, "bored", 3, vec![report("queue", 0.0)]), "it wants nothing itself");
+    assert!(ask(&mut node, "new", 4, vec![report("queue", 10.0)]));
+    assert!(!ask(&mut node, "late", 5, vec![report("queue", 10.0)]), "nobody idles any more");
+    assert!(ask(&mut node, "busy", 6, vec![report("db", 10.0)]));
+}
+
+#[test]
+fn one_resource_of_a_request_makes_no_room_for_another() {
+    let mut node = node(NodeConfig { holdings: 1, ..config() });
+    assert!(ask(&mut node, "one", 1, vec![report("db", 0.0)]));
+    assert!(!ask(&mut node, "one", 2, vec![report("db", 0.0), report("queue", 10.0)]));
+    assert!(ask(&mut node, "one", 3, vec![report("queue", 10.0)]), "asked for by itself it does");
+}
+
+/// The number of streams that the node has closed, and of reports that it has refused.
+fn listen(node: &mut Node, now: Time) -> (usize, usize) {
+    let (mut closed, mut refused) = (0, 0);
+    while let Some(output) = node.poll(now) {
+        match output {
+            Output::Close { .. } => closed += 1,
+            Output::Send { peer, down } => {
+                refused += usize::from(matches!(down, Down::Refused { .. }));
+                node.ready(now, peer);
+            }
+            Output::Parent(_) => unreachable!("a root"),
+        }
+    }
+    (closed, refused)
+}
+
+fn open(node: &mut Node, now: Time, name: &str) -> Peer {
+    let hello = Hello {
+        kind: HolderKind::Client,
+        holder: ClientId::new(name, 64).expect("a name"),
+        incarnation: Incarnation(1),
+        line: None,
+        features: Features::default(),
+    };
+    node.connect(now, hello)
+}
+
+fn say(node: &mut Node, now: Time, peer: Peer, number: u64, wants: f64) {
+    let reports = vec![report("db", wants)];
+    let report = StreamReport { id: ReportId(number), target_epoch: None, renew_all: false, reports };
+    node.receive(now, peer, Up::Report(report));
+}
+
+#[test]
+fn those_who_want_nothing_do_not_drive_each_other_out() {
+    let mut node = node(NodeConfig { clients_per_resource: 1, ..config() });
+    let now = Time::ZERO + Duration::from_secs(1);
+    let [one, other, busy] = ["one", "other", "busy"].map(|name| open(&mut node, now, name));
+    say(&mut node, now, one, 1, 0.0);
+    assert_eq!(listen(&mut node, now), (0, 0));
+    say(&mut node, now, other, 1, 0.0);
+    assert_eq!(listen(&mut node, now), (0, 1), "the place is taken, by one who wants as little");
+    say(&mut node, now, busy, 1, 10.0);
+    assert_eq!(listen(&mut node, now), (0, 0));
+    let beat = StreamReport { id: ReportId(2), target_epoch: None, renew_all: true, reports: Vec::new() };
+    node.receive(now, one, Up::Report(beat));
+    assert_eq!(listen(&mut node, now), (1, 0), "the one that had it has to come back");
+}
