@@ -105,6 +105,10 @@ pub enum Fault {
     Kind,
     /// Another limit is configured for a domain.
     Domain,
+    /// A right is taken away, given, or limited.
+    Rights,
+    /// A template has other caps.
+    Caps,
 }
 
 /// The number of times that each fault happened.
@@ -134,7 +138,7 @@ pub struct Tally {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Fault; 36] = [
+    pub const ALL: [Fault; 38] = [
         Fault::Break,
         Fault::Silence,
         Fault::Stall,
@@ -171,6 +175,8 @@ impl Fault {
         Fault::Pause,
         Fault::Kind,
         Fault::Domain,
+        Fault::Rights,
+        Fault::Caps,
     ];
     /// The first of them that only some simulations can have: it is drawn with what it needs.
     const FIRST_SPECIAL: usize = Fault::LosePower as usize;
@@ -215,6 +221,8 @@ impl Fault {
             Fault::Pause => "machine stood still with its clock",
             Fault::Kind => "kind changed",
             Fault::Domain => "limit of a domain changed",
+            Fault::Rights => "right changed",
+            Fault::Caps => "cap of a template changed",
         }
     }
 }

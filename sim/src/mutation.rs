@@ -13,11 +13,11 @@ pub enum Mutation {
     Grantor(GrantorRule),
     /// Of all who stand for election.
     Election(ElectionRule),
-    /// Of what stands between the session of a client and its enforcers.
+    /// Of what stands between the session of a client and its enforcers, and between a server's streams and its node.
     Driver(DriverRule),
 }
 
-/// A rule of the driver of a client.
+/// A rule of the driver of a client, or of a server.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum DriverRule {
     /// The driver says what is in use after it has put a change into force.
@@ -28,14 +28,24 @@ pub enum DriverRule {
     DomainTold,
     /// Time that a clock did not show is looked for, by clients, leaders and candidates alike.
     PausesSeen,
+    /// Whoever opens a stream again is held against the rules of access again.
+    RightsHeld,
+    /// The stream ends of a holder that loses a right, where the node cannot recall what it has at that moment.
+    RevokedOrEnded,
 }
 
 // === impl DriverRule ===
 
 impl DriverRule {
     /// All of them.
-    pub const ALL: [DriverRule; 4] =
-        [DriverRule::UseSaidAfter, DriverRule::LessTold, DriverRule::DomainTold, DriverRule::PausesSeen];
+    pub const ALL: [DriverRule; 6] = [
+        DriverRule::UseSaidAfter,
+        DriverRule::LessTold,
+        DriverRule::DomainTold,
+        DriverRule::PausesSeen,
+        DriverRule::RightsHeld,
+        DriverRule::RevokedOrEnded,
+    ];
 }
 
 // === impl Mutation ===

@@ -13,6 +13,7 @@ mod edges;
 mod entries;
 mod hits;
 mod kinds;
+mod rights;
 mod shared;
 mod units;
 
@@ -309,8 +310,9 @@ impl Simulation {
 
 impl Rule {
     /// The numbers of all that are looked at, as docs/simulation.md has them.
-    pub const ALL: [u8; 28] = [
-        1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 17, 18, 19, 20, 21, 22, 23, 26, 27, 28, 29, 30, 31,
+    pub const ALL: [u8; 32] = [
+        1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 17, 18, 19, 20, 21, 22, 23, 26, 27, 28, 29, 30,
+        31, 32, 33, 34, 35,
     ];
 }
 

@@ -2,6 +2,7 @@
 
 mod check;
 mod domain;
+mod limits;
 mod memory;
 mod shared;
 
@@ -16,6 +17,7 @@ use lessor_server::repository::{Kind, Legacy, Rotate, SharePolicy, SmallLeases};
 pub use self::check::BadPlan;
 pub use self::domain::DomainPlan;
 pub(crate) use self::domain::policies;
+pub use self::limits::LimitPlan;
 pub use self::memory::{DiskPlan, Keeps, Memory};
 pub use self::shared::SharedDomainPlan;
 use crate::faults::FaultPlan;
@@ -60,6 +62,8 @@ pub struct SimulationPlan {
     pub mixed: Option<u64>,
     /// The domain that clients share, if they do.
     pub domain: Option<SharedDomainPlan>,
+    /// The limits of the servers.
+    pub limits: LimitPlan,
     /// When the first clients begin.
     pub clients_from: Duration,
     /// A rule of a mind that is broken on purpose.
@@ -184,6 +188,10 @@ pub struct ResourcePlan {
     pub legacy: Legacy,
     /// Whose domain it is the lease of, if it is that of a domain.
     pub domain: Option<DomainPlan>,
+    /// The greatest priority that counts.
+    pub most_priority: Option<i64>,
+    /// The most clients that one holder counts for.
+    pub most_clients: Option<u32>,
 }
 
 /// The time that a message takes.
@@ -271,6 +279,7 @@ impl SimulationPlan {
             editions: false,
             mixed: None,
             domain: None,
+            limits: LimitPlan::default(),
             clients_from: Duration::from_secs(1),
             #[cfg(feature = "mutations")]
             mutation: None,
@@ -369,6 +378,8 @@ impl ResourcePlan {
             small_leases: SmallLeases::default(),
             legacy: Legacy::default(),
             domain: None,
+            most_priority: None,
+            most_clients: None,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! The nodes and the sessions are the real ones. The simulation moves messages, wakes whoever has a deadline, and asks the
 //! oracle after every event. It draws everything it decides from one seed, and nothing in it depends on the machine.
 
+mod access;
 mod ahead;
 mod build;
 mod clocks;
@@ -41,7 +42,7 @@ use crate::event_queue::EventQueue;
 use crate::faults::{Fault, FaultPlan, Tally};
 use crate::holding::Holding;
 use crate::oracle::{Oracle, Violation};
-use crate::plan::{DomainPlan, Election, Memory, Scrutiny, Settings, SimulationPlan};
+use crate::plan::{DomainPlan, Election, LimitPlan, Memory, Scrutiny, Settings, SimulationPlan};
 use crate::process::Actor;
 use crate::programs::Programs;
 use crate::rng::Rng;
@@ -49,6 +50,7 @@ use crate::site::{Site, Task};
 use crate::stream::Streams;
 use crate::trace::{Entry, Happening, Speaker, Trace};
 
+pub(crate) use self::access::{PeerRights, RuleBook, Whose};
 pub(crate) use self::build::repository;
 pub use self::counts::Counts;
 pub(crate) use self::directory::{Directory, Journal};
@@ -78,6 +80,8 @@ pub struct Simulation {
     pub(crate) editions: Vec<Edition>,
     /// The domain that clients share, if they do.
     pub(crate) domain: Option<Box<SharedDomain>>,
+    /// The rules of access, if servers go by any.
+    pub(crate) rule_book: Option<Box<RuleBook>>,
     addresses: HashMap<Arc<str>, u32>,
     pub(crate) oracle: Oracle,
     pub(crate) trace: Trace,
@@ -113,6 +117,7 @@ pub(crate) struct Rules {
     pub(crate) fallback: Fallback,
     pub(crate) editions: bool,
     pub(crate) mixed: Option<u64>,
+    pub(crate) limits: LimitPlan,
     #[cfg(feature = "mutations")]
     pub(crate) mutation: Option<crate::mutation::Mutation>,
 }
@@ -136,6 +141,10 @@ pub(crate) struct Resource {
     pub(crate) domain: Option<DomainPlan>,
     /// The policies of its domains, as long as it is a rate.
     pub(crate) domains: Option<Arc<Policies>>,
+    /// The greatest priority that counts.
+    pub(crate) most_priority: Option<i64>,
+    /// The most clients that one holder counts for.
+    pub(crate) most_clients: Option<u32>,
 }
 
 /// A client believes something else from here on.
@@ -289,6 +298,8 @@ impl Simulation {
             Event::Start(task) => self.begin_task(task),
             Event::Wants(client) => self.want_something(client),
             Event::Reload(task) => self.reload(task),
+            Event::Access(task) => self.read_rules(task),
+            Event::Regain(whose) => self.give_back_rights(whose),
             Event::Tidy(task, life) => self.tidy(task, life),
             Event::Clock(task, call) => self.at_clock(task, *call),
             Event::Cover(resource) => self.cover(resource, true),
@@ -309,6 +320,7 @@ impl Simulation {
             Event::ToHolder { holder, .. } => Some(holder.actor),
             Event::ToNode { task, .. }
             | Event::Reload(task)
+            | Event::Access(task)
             | Event::Tidy(task, _)
             | Event::Stored { task, .. }
             | Event::Clock(task, _) => Some(Actor::Task(*task)),

@@ -1,6 +1,6 @@
 //! A site of the tree, its tasks, and the epochs of those of them that lead.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use lessor_proto::message;
 use lessor_proto::{Epoch, ResourceId, Time};
 use lessor_server::election::lag::Lag;
 use lessor_server::election::{Candidate, ClockBounds, Ticket};
-use lessor_server::node::PeerTable;
+use lessor_server::node::{Peer, PeerTable};
 use lessor_server::record::Record;
 
 use crate::open_node::OpenNode;
 use crate::plan::{Keeps, Terms};
 use crate::process::Process;
-use crate::simulation::{Directory, Journal};
+use crate::simulation::{Directory, Journal, PeerRights};
 use crate::stream::StreamRef;
 
 /// A site of the tree.
@@ -76,6 +76,8 @@ pub(crate) struct Task {
     pub(crate) births: u32,
     /// The edition of the configuration that it has been told, where there are any.
     pub(crate) edition: usize,
+    /// The edition of the rules of access that it has read, where there are any.
+    pub(crate) rules: usize,
     /// Whether it has what was in force.
     pub(crate) lag: Option<Lag>,
     /// Until when nothing gets from it to etcd, nor back.
@@ -96,6 +98,8 @@ pub(crate) struct Leadership {
     pub(crate) node: OpenNode,
     pub(crate) epoch: Epoch,
     pub(crate) peers: PeerTable<StreamRef>,
+    /// The rights of those at the other ends of streams, where there are rules of access.
+    pub(crate) rights: BTreeMap<Peer, PeerRights>,
     /// The record that it found written.
     pub(crate) read: Record,
     /// When its predecessor is certainly silent, by its clock.
@@ -143,6 +147,7 @@ impl Task {
             knows: message::Leader::default(),
             births: 0,
             edition: 0,
+            rules: 0,
             lag: None,
             etcd_cut: Time::ZERO,
             clocks: ClockBounds::default(),

@@ -161,7 +161,7 @@ pub fn live(sim: &mut Simulation, plan: &SimulationPlan, judged: bool) -> Result
         && plan.clients.iter().all(|client| client.way == Way::Stream);
     if sim.has_turns() {
         sim.judge_turns()?;
-    } else if streams {
+    } else if streams && sim.are_all_in() {
         let before = sim.counts();
         sim.pass(longest * 2)?;
         sim.judge_silence(&before)?;

@@ -134,6 +134,12 @@ pub(crate) enum Happening {
     Serves,
     /// limit of the domain
     Limits,
+    /// whether a client or a site, which, what has become of its rights
+    Right,
+    /// edition of the rules, stream, what that means for it
+    Reviews,
+    /// resource, greatest priority, most clients
+    Caps,
 }
 
 /// The lines so far.
@@ -224,6 +230,11 @@ const ETCD: [&str; 5] = ["frozen", "not to be reached", "begun anew", "compacted
 const DISK: [&str; 3] = ["full", "damaged", "without power"];
 const KEEPS: [&str; 3] = ["nothing", "in a file", "at etcd"];
 
+/// The same of rights, and of what becomes of a stream.
+const RIGHTS: [&str; 6] =
+    ["loses a resource", "is out", "gets all back", "is limited", "is not limited", "is as it was"];
+const REVIEWS: [&str; 4] = ["nothing", "some is recalled", "it says everything again", "it ends"];
+
 impl fmt::Display for EntryText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [x, y, z] = self.0.numbers;
@@ -280,6 +291,13 @@ impl fmt::Display for EntryText<'_> {
             Happening::Reopens => write!(f, "comes back to r{x} as {}", KINDS[(y % 2) as usize]),
             Happening::Serves => write!(f, "grants {x} of the domain ({y} count, ground {z})"),
             Happening::Limits => write!(f, "allows the domain {x}"),
+            Happening::Right => {
+                write!(f, "rules: {} {y} {}", ["client", "site"][(x % 2) as usize], RIGHTS[(z % 6) as usize])
+            }
+            Happening::Reviews => {
+                write!(f, "goes by edition {x} of the rules, stream {y}: {}", REVIEWS[(z % 4) as usize])
+            }
+            Happening::Caps => write!(f, "caps r{x} at priority {} and {} clients", y as i64, z),
             Happening::Breaks => write!(f, "stream {x} breaks (heard {y})"),
             Happening::Stalls => write!(f, "does not read stream {x} until {}", time(y)),
             Happening::Opens if y == 0 => write!(f, "begins without a state directory"),

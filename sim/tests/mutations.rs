@@ -49,10 +49,12 @@ enum Noticed {
     Swarm(u64),
     /// In one of so many, which go on when the faults are over until everybody has what is due to it.
     Judged(u64),
+    /// In this one, which has limits or rules of access, and goes on when the faults are over.
+    Limited(u64),
     Story(Story),
     Both(u64, Story),
 }
-use Noticed::{Both, Judged, Swarm};
+use Noticed::{Both, Judged, Limited, Swarm};
 
 // The first seeds that notice each, and what they notice, stand behind it.
 fn holder(mutation: HolderRule) -> Noticed {
@@ -157,6 +159,12 @@ fn grantor(mutation: GrantorRule) -> Noticed {
         GrantorRule::ToldBelow => Swarm(1_600),  // 156, 348: I29
         GrantorRule::KnownKinds => Swarm(100),   // 4: I32
         GrantorRule::SaidAnew => Noticed::Story(domains::cut_off_for_a_while),
+        GrantorRule::RevokedCharged => Limited(8_300_010), // I4
+        GrantorRule::RevokedWantsNothing => Limited(8_300_076), // I33
+        GrantorRule::RevokedBorrowsNothing => Limited(8_301_199), // I33
+        GrantorRule::IdleMakeRoom => Limited(8_300_019),   // I35
+        GrantorRule::RoomFromIdle => Limited(8_300_014),   // I4
+        GrantorRule::NodesCapped => Limited(8_300_023),    // I34
         // Simulations notice it about once in two thousand seeds (1253: I30).
         GrantorRule::AllSaidFirst => Noticed::Story(domains::heard_of_before_its_clients_are_back),
     }
@@ -175,10 +183,12 @@ fn election(mutation: ElectionRule) -> Noticed {
 
 fn driver(mutation: DriverRule) -> Noticed {
     match mutation {
-        DriverRule::UseSaidAfter => Swarm(60), // 1, 3, 6: I9
-        DriverRule::LessTold => Swarm(20),     // 0, 2: I1; 1, 3: I9
-        DriverRule::DomainTold => Swarm(100),  // 8: I28
-        DriverRule::PausesSeen => Swarm(90),   // 45, 84, 85: I13
+        DriverRule::UseSaidAfter => Swarm(60),            // 1, 3, 6: I9
+        DriverRule::LessTold => Swarm(20),                // 0, 2: I1; 1, 3: I9
+        DriverRule::DomainTold => Swarm(100),             // 8: I28
+        DriverRule::PausesSeen => Swarm(90),              // 45, 84, 85: I13
+        DriverRule::RightsHeld => Limited(8_300_014),     // I33
+        DriverRule::RevokedOrEnded => Limited(8_301_034), // I33
     }
 }
 
@@ -257,6 +267,20 @@ fn no_rule_about_domains_can_be_left_out() {
 }
 
 #[test]
+fn no_rule_about_rights_and_places_can_be_left_out() {
+    use GrantorRule::{
+        IdleMakeRoom, NodesCapped, RevokedBorrowsNothing, RevokedCharged, RevokedWantsNothing,
+    };
+    let of_rights = [RevokedCharged, RevokedWantsNothing, RevokedBorrowsNothing];
+    for rule in of_rights.into_iter().chain([IdleMakeRoom, GrantorRule::RoomFromIdle, NodesCapped]) {
+        check(Mutation::Grantor(rule), &grantor(rule));
+    }
+    for rule in [DriverRule::RightsHeld, DriverRule::RevokedOrEnded] {
+        check(Mutation::Driver(rule), &driver(rule));
+    }
+}
+
+#[test]
 fn no_rule_of_an_election_can_be_left_out() {
     let all = [
         ElectionRule::AuthorityBelowTtl,
@@ -303,19 +327,27 @@ fn check(mutation: Mutation, noticed: &Noticed) {
     if let Judged(seeds) = noticed {
         check_swarm(mutation, *seeds, &Options::default());
     }
+    if let Limited(seed) = *noticed {
+        check_seeds(mutation, seed..seed + 1, &Options::default());
+    }
     if let Noticed::Story(story) | Both(_, story) = noticed {
         check_story(mutation, *story);
     }
 }
 
 fn check_swarm(mutation: Mutation, seeds: u64, whole: &Options) {
+    check_seeds(mutation, 0..seeds, whole);
+}
+
+fn check_seeds(mutation: Mutation, seeds: std::ops::Range<u64>, whole: &Options) {
+    let count = seeds.end - seeds.start;
     let options = Options { mutation: Some(mutation), ..whole.clone() };
     // What clients that share a domain tell each other is told where there is one.
     let is_of_domains = matches!(mutation, Mutation::Grantor(rule) if OF_DOMAINS.contains(&rule));
-    let concerned = (0..seeds).filter(|&seed| !is_of_domains || plan(seed, whole).domain.is_some());
+    let concerned = seeds.filter(|&seed| !is_of_domains || plan(seed, whole).domain.is_some());
     let mut found = concerned.filter_map(|seed| run_one(seed, &options).violation);
-    let first = found.next().unwrap_or_else(|| panic!("{mutation:?}: nothing in {seeds} seeds"));
-    println!("{mutation:?}: seed {} of {seeds}, {}", first.seed, first.rule);
+    let first = found.next().unwrap_or_else(|| panic!("{mutation:?}: nothing in {count} seeds"));
+    println!("{mutation:?}: seed {} of {count}, {}", first.seed, first.rule);
     if let Some(violation) = run_one(first.seed, whole).violation {
         panic!("with all rules: {violation}");
     }

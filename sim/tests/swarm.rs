@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use lessor_proto::Drift;
-use lessor_sim::plan::{BadPlan, Election, EtcdPlan, SimulationPlan};
-use lessor_sim::swarm::{Options, plan, run, run_one};
+use lessor_sim::plan::{BadPlan, Election, EtcdPlan, LimitPlan, SimulationPlan};
+use lessor_sim::swarm::{Options, SwarmReport, plan, run, run_one};
 
 /// No further simulation is begun after so many events; fewer where nothing is optimised.
 const EVENTS: u64 = if cfg!(debug_assertions) { 300_000 } else { 6_000_000 };
@@ -18,18 +18,37 @@ fn no_simulation_of_the_swarm_breaks_a_rule() {
     assert!(report.events >= EVENTS, "{report}");
     // The few simulations of a build without optimisation need not have had everything. The limits of domains change in so few
     // that the test of shared domains looks for that.
-    let of_domains = "limit of a domain changed";
-    let all = report.faults.counts().all(|(name, count)| count > 0 || name == of_domains);
+    // Rights and caps change where there are limits, which the next test runs.
+    let of_others = ["limit of a domain changed", "right changed", "cap of a template changed"];
+    let all = report.faults.counts().all(|(name, count)| count > 0 || of_others.contains(&name));
     assert!(all || cfg!(debug_assertions), "something never went wrong:\n{report}");
+}
+
+#[test]
+fn no_simulation_with_limits_and_rules_of_access_breaks_a_rule() {
+    let options = Options::default();
+    let mut report = SwarmReport::default();
+    for seed in (8_300_000..).filter(|&seed| plan(seed, &options).limits != LimitPlan::default()) {
+        report.add(run_one(seed, &options));
+        if report.events >= EVENTS / 2 || !report.violations.is_empty() {
+            break;
+        }
+    }
+    println!("{report}");
+    assert!(report.violations.is_empty(), "{report}");
+    let of_limits = ["right changed", "cap of a template changed"];
+    let counts = report.faults.counts().filter(|&(name, count)| of_limits.contains(&name) && count > 0);
+    assert_eq!(counts.count(), of_limits.len(), "{report}");
 }
 
 /// Seeds that broke a rule once, and show it again where what mended them is taken back. A change of what is drawn, or of what
 /// servers say when, may take them elsewhere.
-const MENDED: [u64; 30] = [
+const MENDED: [u64; 39] = [
     347, 1_471, 1_879, 2_003_468, 7_030_276, 7_032_276, 7_044_243, 7_044_578, 7_045_470, 7_045_623,
     7_207_852, 7_212_607, 7_430_449, 7_450_691, 7_451_849, 7_464_004, 7_500_393, 305_060, 7_561_247,
     7_563_174, 7_581_225, 7_582_895, 7_601_193, 7_615_977, 7_627_365, 7_646_597, 7_672_026, 7_686_814,
-    7_698_027, 7_706_345,
+    7_698_027, 7_706_345, 8_300_029, 8_300_235, 8_300_356, 8_300_586, 8_300_621, 8_301_117, 8_301_199,
+    8_301_223, 8_301_540,
 ];
 
 #[test]

@@ -9,6 +9,7 @@ use lessor_proto::{Amount, Epoch, Time};
 use lessor_server::node::{Books, ChildBook, Claims};
 use lessor_server::repository::{Kind, Legacy};
 
+use super::rights::DeniedHolder;
 use crate::clock::Clock;
 use crate::plan::Way;
 use crate::process::Actor;
@@ -32,6 +33,8 @@ pub(super) struct Seen {
     pub(super) amount: u64,
     pub(super) until: Time,
     pub(super) order: Option<Order>,
+    /// The holders that may hold it no more.
+    pub(super) denied: Vec<DeniedHolder>,
     /// The latest end of any lease of this epoch, by its clock, and of any epoch before, in real time.
     latest: Time,
     past: Time,
@@ -40,7 +43,7 @@ pub(super) struct Seen {
 /// Entries that a grantor may keep of one holder.
 const MOST_ENTRIES: usize = 16;
 /// Nodes cut time into ticks of 67 ms.
-const TICK: std::time::Duration = std::time::Duration::from_millis(70);
+pub(super) const TICK: std::time::Duration = std::time::Duration::from_millis(70);
 /// Clocks are read in whole nanoseconds.
 pub(super) const ROUNDING: std::time::Duration = std::time::Duration::from_nanos(16);
 
@@ -109,6 +112,8 @@ impl Simulation {
         let claimed = self.check_ghost(task, resource, &books, acted && acts);
         if acted {
             self.check_limit(task, resource, &books, claimed);
+            self.check_caps(task, resource, &books);
+            self.check_denied(task, resource, &books);
         }
         if acts {
             self.check_mark(task, resource, &books);

@@ -1,12 +1,12 @@
 //! The rules of calm, once faults have stopped: everybody has its share, and nobody has anything to say.
 
-use lessor_algorithms::{Demand, SharePolicy, Shares};
+use lessor_algorithms::{SharePolicy, Shares};
 use lessor_proto::Amount;
-use lessor_server::repository::{Kind, Legacy};
+use lessor_server::repository::Kind;
 
 use super::Violation;
 use crate::holding::Holding;
-use crate::plan::{Keeps, Way};
+use crate::plan::Keeps;
 use crate::simulation::{Counts, Simulation};
 
 /// The share of a resource that a client should have, and the one that it has.
@@ -38,29 +38,23 @@ impl Simulation {
         let mut shares = Shares::new(found.policy, capacity);
         let of_it = |holding: &&Holding| {
             let client = &self.clients[holding.client as usize];
-            holding.resource == resource && client.lives() && !self.is_denied(holding)
+            holding.resource == resource
+                && client.lives()
+                && !self.is_denied(holding)
+                && self.may_hold(holding)
+                && self.has_place(holding)
         };
-        let demand = |holding: &Holding| Demand {
-            priority: holding.priority,
-            weight: holding.weight,
-            wants: holding.wants,
-        };
+        let demand = |holding: &Holding| self.counted_demand(holding);
         let live = || self.holdings.iter().filter(of_it);
         live().for_each(|holding| shares.insert(&demand(holding)));
         let target = |holding: &Holding| Target {
             client: holding.client,
-            wants: holding.wants,
-            priority: holding.priority,
+            wants: demand(holding).wants,
+            priority: demand(holding).priority,
             due: shares.share(&demand(holding)),
             believed: Amount::from_micros(holding.counted),
         };
         live().map(target).collect()
-    }
-
-    /// Whether what a client asks for of a resource is refused, as it is one of Doorman's.
-    fn is_denied(&self, holding: &Holding) -> bool {
-        let denies = self.resources[usize::from(holding.resource)].legacy == Legacy::Deny;
-        denies && self.clients[holding.client as usize].way == Way::Legacy
     }
 
     /// Every site is led, as all its tasks know, and everybody has what is due to it, up to what the grid blurs.
@@ -70,6 +64,7 @@ impl Simulation {
     pub fn judge(&mut self) -> Result<(), Box<Violation>> {
         (0..self.sites.len() as u32).for_each(|site| self.judge_leader(site));
         for resource in 0..self.resources.len() as u16 {
+            self.judge_places(resource);
             self.judge_one(resource);
         }
         self.look()
@@ -139,7 +134,7 @@ impl Simulation {
         if found.kind == Kind::Gauge {
             return self.judge_units(resource, &targets);
         }
-        if !flat && found.policy != SharePolicy::FairShare {
+        if !flat && found.policy != SharePolicy::FairShare || self.are_nodes_cut(resource) {
             return;
         }
         let misplaced: f64 =

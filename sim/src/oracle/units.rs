@@ -38,6 +38,7 @@ impl Simulation {
         for resource in 0..self.resources.len() as u16 {
             let targets = self.targets(resource);
             if self.resources[usize::from(resource)].rotate == Some(Rotate::None)
+                || self.are_nodes_cut(resource)
                 || !self.is_short(resource, &targets)
             {
                 continue;

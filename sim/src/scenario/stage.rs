@@ -21,8 +21,8 @@ use crate::faults::FaultPlan;
 use crate::measure::{Level, Recorder, Recording};
 use crate::oracle::Violation;
 use crate::plan::{
-    ClientPlan, Election, EtcdPlan, Hold, Link, Memory, ResourcePlan, Scrutiny, Settings, SimulationPlan,
-    SitePlan, Terms, Way,
+    ClientPlan, Election, EtcdPlan, Hold, LimitPlan, Link, Memory, ResourcePlan, Scrutiny, Settings,
+    SimulationPlan, SitePlan, Terms, Way,
 };
 use crate::simulation::{News, Observer, Simulation};
 use crate::workload::{FaultEvent, ScheduledFault, Workload};
@@ -196,6 +196,7 @@ fn sim(workload: &Workload, mode: Mode) -> SimulationPlan {
         editions: false,
         mixed: None,
         domain: None,
+        limits: LimitPlan::default(),
         sites: sites.collect(),
         clients: clients.collect(),
         resources: vec![ResourcePlan::rate("capacity", plan.capacity)],

@@ -12,7 +12,7 @@ use lessor_server::repository::{
 };
 
 use super::etcd::Office;
-use super::{Counts, Directory, Event, Resource, Rules, Simulation};
+use super::{Counts, Directory, Event, Resource, RuleBook, Rules, Simulation};
 use crate::client::{Client, Mind};
 use crate::clock::{Clock, PERFECT};
 use crate::event_queue::EventQueue;
@@ -56,6 +56,7 @@ pub(super) fn sim(seed: u64, plan: &SimulationPlan) -> Simulation {
             fallback: plan.fallback,
             editions: plan.editions,
             mixed: plan.mixed,
+            limits: plan.limits,
             #[cfg(feature = "mutations")]
             mutation: plan.mutation,
         },
@@ -71,6 +72,7 @@ pub(super) fn sim(seed: u64, plan: &SimulationPlan) -> Simulation {
         resources: plan.resources.iter().map(Resource::new).collect(),
         editions: Vec::new(),
         domain: None,
+        rule_book: plan.limits.access.then(|| Box::new(RuleBook::new(plan))),
         addresses: HashMap::new(),
         oracle: Oracle::new(plan.resources.len(), &plan.sites),
         trace: Trace::new(),
@@ -159,6 +161,8 @@ pub(crate) fn repository(
         domains: shared(resource).or_else(|| domains(index)),
         kind: resource.kind,
         policy: resource.policy,
+        most_priority: resource.most_priority,
+        most_clients: resource.most_clients,
         lease_length: terms.lease_length,
         refresh_interval: terms.refresh_interval,
         ..Template::new(
@@ -190,6 +194,8 @@ impl Resource {
             legacy: plan.legacy,
             domain: plan.domain,
             domains: None,
+            most_priority: plan.most_priority,
+            most_clients: plan.most_clients,
         }
     }
 }

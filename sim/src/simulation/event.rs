@@ -10,6 +10,7 @@ use lessor_proto::message::{Answer, Ask, Down, Hello, Leader, Release, Up};
 use lessor_proto::{ReportId, Time};
 use lessor_server::election::call::{Answer as FromEtcd, Call, Failure as NoAnswer, Watched};
 
+use super::access::Whose;
 use super::clocks::ClockCall;
 use super::etcd::Caller;
 use crate::faults::Fault;
@@ -56,6 +57,10 @@ pub(crate) enum Event {
     Wants(u32),
     /// A task hears that the configuration of its site has changed.
     Reload(u32),
+    /// A task reads the rules of access, which have changed.
+    Access(u32),
+    /// Somebody gets all rights back.
+    Regain(Whose),
     /// A task cleans up in an epoch.
     Tidy(u32, u32),
     /// A task asks what the clock of its leader shows, is asked, or is told.
@@ -153,6 +158,8 @@ impl Event {
             Event::ToNode { .. }
             | Event::Start(_)
             | Event::Reload(_)
+            | Event::Access(_)
+            | Event::Regain(_)
             | Event::Tidy(..)
             | Event::Clock(..)
             | Event::EtcdCall { .. }

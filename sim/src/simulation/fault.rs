@@ -78,6 +78,8 @@ impl Simulation {
             Fault::Pause => self.pause_some(),
             Fault::Kind => self.change_kind(),
             Fault::Domain => self.change_domain(),
+            Fault::Rights => self.change_rights(),
+            Fault::Caps => self.change_caps(),
         }
     }
 

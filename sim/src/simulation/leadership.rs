@@ -1,5 +1,6 @@
 //! Epochs: how they begin and end.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lessor_client::Failure;
@@ -108,6 +109,7 @@ impl Simulation {
             node,
             epoch,
             peers,
+            rights: BTreeMap::new(),
             read,
             opens,
             ghost_end,
@@ -153,6 +155,10 @@ impl Simulation {
         config.drift = self.rules.drift;
         config.hash_seed = hash_seed;
         config.features = features;
+        let limits = self.rules.limits;
+        config.clients_per_resource = limits.clients.unwrap_or(config.clients_per_resource);
+        config.holdings = limits.holdings.unwrap_or(config.holdings);
+        config.resources_per_stream = limits.of_stream.unwrap_or(config.resources_per_stream);
         // Every other leader renews one resource of a stream at a time.
         config.heartbeat_slice = if hash_seed.is_multiple_of(2) { config.heartbeat_slice } else { 1 };
         config.record = record;

@@ -54,6 +54,10 @@ impl Simulation {
                 }
             },
             ToNode::Release { from, id, release } => {
+                if let Err(denial) = self.let_release(task, &release.holder) {
+                    let failure = Failure::Refused(denial.to_string());
+                    return self.post_down(task, from, ToHolder::Failed { id, failure });
+                }
                 self.node(task).release(now, &release);
                 self.note(Actor::Task(task).who(), Happening::Answers, [from.actor.code(), id.0, 1]);
                 self.post_down(task, from, ToHolder::Released { id, redirect: None });
@@ -64,8 +68,10 @@ impl Simulation {
                     return;
                 }
                 let Some(peer) = self.peer(task, stream) else { return };
-                self.watch_up(task, &up);
-                self.node(task).receive(now, peer, up);
+                if let Some(up) = self.let_through(task, stream, peer, up) {
+                    self.watch_up(task, &up);
+                    self.node(task).receive(now, peer, up);
+                }
             }
             ToNode::Gone { stream, certain } => {
                 if !certain && self.is_cut(stream, true) {
@@ -88,9 +94,17 @@ impl Simulation {
 
     fn ask_node(&mut self, task: u32, now: Time, ask: &Ask) -> Result<Answer, Refusal> {
         let date = self.date();
+        let ruled = self.rule_ask(task, ask).transpose()?;
         let node = self.node(task);
         node.set_date(now, date);
-        node.ask(now, ask)
+        match ruled {
+            Some(ruled) => {
+                let mut answer = node.ask(now, &ruled.ask)?;
+                ruled.complete(&mut answer);
+                Ok(answer)
+            }
+            None => node.ask(now, ask),
+        }
     }
 
     /// A task that does not lead names the one that does.
@@ -137,7 +151,7 @@ impl Simulation {
     }
 
     /// Takes a stream from the node, if it is connected there.
-    fn let_go(&mut self, task: u32, stream: StreamRef) -> bool {
+    pub(super) fn let_go(&mut self, task: u32, stream: StreamRef) -> bool {
         let Some(peer) = self.peer(task, stream) else { return false };
         let now = self.local(Actor::Task(task));
         self.note(Actor::Task(task).who(), Happening::IsDisconnected, [peer.number(), 0, 0]);
@@ -224,22 +238,27 @@ impl Simulation {
 
     /// The leader gives back the memory of what has ended, once a second while it may act.
     pub(super) fn tidy(&mut self, task: u32, life: u32) {
-        let found = &self.tasks[task as usize];
-        if found.process.life != life || found.leadership.is_none() {
+        if !self.leads_in(task, life) {
             return;
         }
         self.keep_up(task);
-        let found = &self.tasks[task as usize];
-        if found.process.life != life || found.leadership.is_none() {
+        if !self.leads_in(task, life) {
             return;
         }
-        if found.acts(self.now) {
+        self.review_rights(task);
+        if self.tasks[task as usize].acts(self.now) {
             let now = self.local(Actor::Task(task));
             self.node(task).advance(now);
             self.check_debts(task);
+            self.check_revoked(task);
             self.drive_task(task);
         }
         self.later(Duration::from_secs(1), super::Event::Tidy(task, life));
+    }
+
+    fn leads_in(&self, task: u32, life: u32) -> bool {
+        let found = &self.tasks[task as usize];
+        found.process.life == life && found.leadership.is_some()
     }
 
     fn push(&mut self, task: u32, peer: Peer, down: Down) {
@@ -291,7 +310,7 @@ impl Simulation {
         &mut self.leadership(task).node
     }
 
-    fn leadership(&mut self, task: u32) -> &mut crate::site::Leadership {
+    pub(super) fn leadership(&mut self, task: u32) -> &mut crate::site::Leadership {
         self.tasks[task as usize].leadership.as_mut().expect("a task that leads")
     }
 
@@ -325,8 +344,17 @@ impl Simulation {
             return self.unimplemented(stream);
         }
         let now = self.local(Actor::Task(task));
+        let rights = match self.let_in(task, &hello).transpose() {
+            Ok(rights) => rights,
+            Err(denial) => {
+                let failure = Failure::Refused(denial.to_string());
+                self.send_down(stream, ToHolder::Closed { stream, failure, certain: false });
+                return self.streams.node_left(stream);
+            }
+        };
         let epoch = self.leadership(task).epoch;
         let peer = self.node(task).connect(now, hello);
+        self.leadership(task).rights.extend(rights.map(|rights| (peer, rights)));
         self.leadership(task).peers.insert(peer, stream);
         if let Some(found) = self.streams.get_mut(stream) {
             found.peer = Some((epoch, peer));

@@ -343,6 +343,16 @@ impl Simulation {
         !self.keeps(crate::mutation::DriverRule::PausesSeen)
     }
 
+    /// Whether whoever opens a stream is held against the rules of access.
+    pub(super) fn holds_rights(&self) -> bool {
+        self.keeps(crate::mutation::DriverRule::RightsHeld)
+    }
+
+    /// Whether a stream ends when what its holder loses cannot be recalled.
+    pub(super) fn ends_for_rights(&self) -> bool {
+        self.keeps(crate::mutation::DriverRule::RevokedOrEnded)
+    }
+
     /// Whether a domain hears what it may use from here on.
     pub(super) fn tells_domain(&self, hold: u32, allowance: Allowance) -> bool {
         let before = self.holdings[hold as usize].told;
@@ -366,6 +376,14 @@ impl Simulation {
 
     pub(super) const fn overlooks_pauses(&self) -> bool {
         false
+    }
+
+    pub(super) const fn holds_rights(&self) -> bool {
+        true
+    }
+
+    pub(super) const fn ends_for_rights(&self) -> bool {
+        true
     }
 
     pub(super) const fn tells_domain(&self, _: u32, _: Allowance) -> bool {

@@ -3,6 +3,7 @@
 mod clocks;
 mod domains;
 mod kinds;
+mod limits;
 mod memory;
 mod shared;
 mod versions;
@@ -17,8 +18,8 @@ use lessor_server::repository::{Kind, Legacy, Rotate, SharePolicy, SmallLeases};
 use super::Options;
 use crate::faults::{Fault, FaultPlan};
 use crate::plan::{
-    ClientPlan, Election, EtcdPlan, Hold, Link, Memory, ResourcePlan, Scrutiny, Settings, SimulationPlan,
-    SitePlan, Terms, Way,
+    ClientPlan, Election, EtcdPlan, Hold, LimitPlan, Link, Memory, ResourcePlan, Scrutiny, Settings,
+    SimulationPlan, SitePlan, Terms, Way,
 };
 use crate::rng::Rng;
 
@@ -109,6 +110,7 @@ pub fn plan(seed: u64, options: &Options) -> SimulationPlan {
         editions: Rng::new(seed ^ 0x0ed1_7105).chance(250),
         mixed: None,
         domain: None,
+        limits: LimitPlan::default(),
         clients_from: Duration::ZERO,
         #[cfg(feature = "mutations")]
         mutation: options.mutation,
@@ -119,6 +121,7 @@ pub fn plan(seed: u64, options: &Options) -> SimulationPlan {
     domains::lease(seed, &mut plan);
     shared::share(seed, options, &mut plan);
     versions::mix(seed, &mut plan);
+    limits::limit(seed, options, &mut plan);
     plan
 }
 
@@ -154,6 +157,8 @@ fn resources(rng: &mut Rng) -> Vec<ResourcePlan> {
             small_leases: SmallLeases::default(),
             legacy: Legacy::default(),
             domain: None,
+            most_priority: None,
+            most_clients: None,
         }
     };
     (0..count).map(one).collect()

@@ -12,13 +12,14 @@ use lessor_sim::mutation::GrantorRule::{
     AckBySeq, AllSaidFirst, AnewReplaces, ClaimFromOrigin, ClaimInLine, ClaimInSteps, ClaimLate,
     ClaimWritten, ClaimedOnce, ClaimsLimited, CoveredLease, CreditAtAck, DomainAck, DriftMargin,
     EarlierConfirmed, EarlierCounted, EchoCounted, EchoUnchanged, EmptyIsUnknown, EndChecked, FullCharge,
-    FullGhost, FullRest, Ghost, InheritLasting, InheritShown, KeptFree, KindAfterOther, KindRecorded,
-    KnownBelow, LearnAsShown, LearnRunning, LearnWritten, LendUnwanted, LineIsPart, LoanCharged,
-    LoanRecalled, MarkFirst, MarkOfKind, NamesakesAreTwo, NestedEnd, NewestConfig, NodeGhost, NumberAhead,
-    OldLeadersCharged, OldLivesCharged, OldRecordDoubted, OutCounts, OwnKept, PartsInTurn, PartsWhole,
-    PeakFromSpare, PollersProven, PostCut, RecallToPart, RenewAfterDebt, ResealLate, RestChecked,
-    RestGuarded, SaidAnew, ShownBeyondLimit, ShownIsAll, TokenAmount, TokenCheck, ToldBelow, ToldOnce,
-    TurnsCorrected, TurnsWait, UnitsCounted, UnitsWithinBurst, UntoldIsUnknown,
+    FullGhost, FullRest, Ghost, IdleMakeRoom, InheritLasting, InheritShown, KeptFree, KindAfterOther,
+    KindRecorded, KnownBelow, LearnAsShown, LearnRunning, LearnWritten, LendUnwanted, LineIsPart,
+    LoanCharged, LoanRecalled, MarkFirst, MarkOfKind, NamesakesAreTwo, NestedEnd, NewestConfig, NodeGhost,
+    NodesCapped, NumberAhead, OldLeadersCharged, OldLivesCharged, OldRecordDoubted, OutCounts, OwnKept,
+    PartsInTurn, PartsWhole, PeakFromSpare, PollersProven, PostCut, RecallToPart, RenewAfterDebt, ResealLate,
+    RestChecked, RestGuarded, RevokedBorrowsNothing, RevokedCharged, RevokedWantsNothing, RoomFromIdle,
+    SaidAnew, ShownBeyondLimit, ShownIsAll, TokenAmount, TokenCheck, ToldBelow, ToldOnce, TurnsCorrected,
+    TurnsWait, UnitsCounted, UnitsWithinBurst, UntoldIsUnknown,
 };
 use lessor_sim::mutation::HolderRule::{
     DeadlineStays, Fence, FromReport, InOrder, OutIsHeld, PromiseKept, RenewAdopted, SafeWithinLease,
@@ -60,7 +61,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 68] = [
+const NOT_NOTICED: [(Mutation, &str); 75] = [
     // There are no marks, and one succession in a row.
     (Grantor(FullRest), "unary, a succession"),
     (Grantor(RestGuarded), "unary, a succession"),
@@ -125,6 +126,13 @@ const NOT_NOTICED: [(Mutation, &str); 68] = [
     (Holder(UseReadAfter), "unary"),
     (Grantor(KindAfterOther), "unary"),
     (Grantor(KindRecorded), "unary, a succession"),
+    // There are neither rules of access nor limits nor caps.
+    (Grantor(RevokedCharged), "streams, other wants"),
+    (Grantor(RevokedWantsNothing), "streams, other wants"),
+    (Grantor(RevokedBorrowsNothing), "a node between, streams"),
+    (Grantor(IdleMakeRoom), "unary"),
+    (Grantor(RoomFromIdle), "unary"),
+    (Grantor(NodesCapped), "a node between"),
     // No domain has a lease.
     (Grantor(PartsWhole), "unary"),
     (Grantor(PartsInTurn), "unary"),

@@ -59,6 +59,22 @@ impl Simulation {
         true
     }
 
+    /// A template has other caps from here on, or none.
+    pub(super) fn change_caps(&mut self) -> bool {
+        let index = self.rng.index(self.resources.len());
+        let (is_of_priority, is_capped) = (self.rng.chance(400), self.rng.chance(600));
+        let most = self.rng.between(1, 6) as u32;
+        let resource = &mut self.resources[index];
+        match is_of_priority {
+            true => resource.most_priority = is_capped.then_some(0),
+            false => resource.most_clients = is_capped.then_some(most),
+        }
+        let (priority, clients) = (resource.most_priority.unwrap_or(-1), resource.most_clients.unwrap_or(0));
+        self.note(Speaker::Simulation, Happening::Caps, [index as u64, priority as u64, clients.into()]);
+        self.spread_configuration();
+        true
+    }
+
     pub(super) fn remove_template(&mut self) -> bool {
         let resource = self.rng.index(self.resources.len()) as u16;
         let found = &self.resources[usize::from(resource)];
