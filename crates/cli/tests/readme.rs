@@ -220,7 +220,7 @@ async fn the_commands_of_the_readme_do_what_it_says() {
     reader.end().await;
 }
 
-/// What the README says of Doorman is what its command prints. Of ours it would take minutes without optimisation.
+/// The README's figures of Doorman are what its command prints. Ours would take minutes without optimisation.
 #[tokio::test]
 async fn the_figures_of_doorman_are_those_that_its_command_prints() {
     let outcome = run(&["sim", "seven", "--mode", "doorman", "--seeds", "1..8"]).await;

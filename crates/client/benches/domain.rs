@@ -138,7 +138,7 @@ fn request(c: &mut Criterion) {
         group.bench_function(format!("lessor/snapshot/domains={many}"), |bencher| {
             bencher.iter(|| black_box(domains.snapshot(&Query::busiest(10), clock::now())));
         });
-        let (table, hasher) = (bare(many), RandomState::new());
+        let (table, hasher) = (bare(many), RandomState::default());
         group.bench_function(format!("bare/domains={many}/threads=1"), |bencher| {
             bencher.iter_custom(|iterations| {
                 on_threads(1, iterations, &|turn| {
