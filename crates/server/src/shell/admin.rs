@@ -4,8 +4,8 @@
 //! taken all others, and no other port serves any of it. It speaks HTTP/1 and JSON under `/admin/`, and answers errors as
 //! problem details (RFC 9457).
 //!
-//! A call takes one way through this: [`call`] says which act it asks for and with which arguments, the gate whether whoever calls
-//! may, [`audit`] writes that down, [`acts`] does it, and what came of it is written down before it is answered. An act whose
+//! A call takes one way through this: `call` says which act it asks for and with which arguments, the gate whether whoever calls
+//! may, `audit` writes that down, `acts` does it, and what came of it is written down before it is answered. An act whose
 //! record cannot be written is not done.
 
 mod acts;
