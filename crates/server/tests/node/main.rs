@@ -24,11 +24,8 @@ mod marks;
 mod names;
 mod other_kind;
 mod pollers;
-<<<<<<< HEAD
 mod recalls;
-=======
 mod rooms;
->>>>>>> 92933aa (server: places, caps and revocations as the swarm wants them)
 mod shared;
 mod square;
 mod stories;

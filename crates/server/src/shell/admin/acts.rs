@@ -48,7 +48,7 @@ impl Acts<'_> {
     fn whoami(&self, operator: &Operator) -> Value {
         let roles = match &operator.visit {
             None => vec![Role::All],
-            Some(visit) if !visit.refuses() => vec![Role::All],
+            Some(visit) if visit.stance() != Stance::Deny => vec![Role::All],
             Some(visit) => visit.roles(),
         };
         let roles: Vec<_> = roles.into_iter().map(Role::as_str).collect();
@@ -57,7 +57,7 @@ impl Acts<'_> {
             "identity": operator.identity(),
             "by_token": by_token,
             "rules": operator.visit.is_some(),
-            "enforced": operator.visit.as_ref().is_some_and(crate::shell::gate::Visit::refuses),
+            "enforced": operator.visit.as_ref().is_some_and(|visit| visit.stance() == Stance::Deny),
             "roles": roles,
         });
         match operator.caller.process {
