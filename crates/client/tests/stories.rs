@@ -274,6 +274,7 @@ impl<'a> Words<'a> {
                 safe_leased: self.0.next_if_eq(&"floor").is_some(),
                 burst: None,
                 learning: self.0.next_if_eq(&"learning").is_some(),
+                learning_left: None,
                 due: None,
                 generation: None,
                 sharing: None,

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! At its first start the server learns for a minute what is out from before, and leases nothing new. Until then a search is
-//! answered with 503, that reason, and the rest of the minute in `Retry-After`. Who holds something keeps it: a start after
-//! that is not noticed here.
+//! answered with 503, that reason, and the rest of the minute in `Retry-After`. At a later start who holds something keeps what
+//! it uses.
 //!
 //! The policies of tenants, in which windows each may do how much, stand in the server's file. A search turns out to cost what
 //! it has found.

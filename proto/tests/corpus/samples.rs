@@ -196,6 +196,7 @@ fn lease() -> Lease {
         burst_us: Some(50_000),
         due_us: Some(1_500_000),
         learning: Some(true),
+        learning_ms: Some(51_200),
         remaining_ms: Some(40_000),
         before_capacity: Some(20.0),
         before_ms: Some(30_000),

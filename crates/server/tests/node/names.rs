@@ -95,6 +95,7 @@ fn answer_with(path: &[&str], seq: u64, units: u64, learning: bool) -> Answer {
         earlier: None,
         burst: None,
         learning,
+        learning_left: None,
     };
     let path = path.iter().map(ToString::to_string).collect();
     let notice = Some(NodeNotice { path, name_taken: false });
