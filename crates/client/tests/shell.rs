@@ -213,7 +213,7 @@ async fn a_message_of_a_later_version_is_passed_over_and_counted() {
     let _rate = client.rate("db").open().unwrap();
     soon(async {
         while client.metrics().counts.unknown < 2 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            clock::sleep_until(clock::now() + Duration::from_millis(5)).await;
         }
     })
     .await;

@@ -4,6 +4,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use lessor_client::internals::clock;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Child;
 use tokio::time::Instant;
@@ -63,7 +64,7 @@ impl Clients {
 
     /// Lets so many lease lengths pass: whoever is not renewed has lost its lease by then, and has said so.
     pub(crate) async fn watch_for_leases(&self, lengths: u32) {
-        tokio::time::sleep(Duration::from_secs((LEASE * lengths).into())).await;
+        clock::sleep_until(clock::now() + Duration::from_secs((LEASE * lengths).into())).await;
     }
 
     /// Nobody who had a lease was without one since, and at no time did all together have more than there is.
