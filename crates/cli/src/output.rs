@@ -53,5 +53,5 @@ pub(crate) async fn hang_up() {
     {
         return;
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }

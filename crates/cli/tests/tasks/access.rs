@@ -129,7 +129,8 @@ async fn a_leader_stays_the_leader_while_its_certificates_and_those_of_etcd_are_
     // More than is left of before etcd was killed.
     eventually("etcd has heard of it since", async || house.metric("lessor_authority_seconds").await > 9.0)
         .await;
-    assert_eq!(house.metric("lessor_epoch").await, epoch, "it is the same leadership");
+    let same = (house.metric("lessor_epoch").await - epoch).abs() < 0.5;
+    assert!(same, "it is the same leadership");
     assert!(!house.has_logged("deposed"));
     for house in [late, house] {
         house.stop().await;
