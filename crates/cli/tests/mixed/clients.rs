@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lessor_client::internals::clock;
+use lessor_proto::Time;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Child;
-use tokio::time::Instant;
 
 use crate::house::{binary, eventually};
 use crate::servers::{LEASE, Version, Versions};
@@ -31,7 +31,7 @@ struct Process {
 /// A belief from that moment on.
 #[derive(Clone, Copy, Debug)]
 struct Belief {
-    at: Instant,
+    at: Time,
     amount: f64,
     is_leased: bool,
 }
@@ -97,7 +97,7 @@ impl Process {
     }
 
     /// The least that it may have believed to have at a moment, as lines come late.
-    fn least(&self, at: Instant) -> f64 {
+    fn least(&self, at: Time) -> f64 {
         let said = self.said.lock().unwrap();
         let before = said.iter().rev().find(|belief| belief.at + LATE <= at);
         let around = said.iter().filter(|belief| belief.at + LATE > at && belief.at <= at + LATE);
@@ -115,6 +115,6 @@ impl Belief {
             line.split_once(": ").and_then(|(_, rest)| rest.split_once("/s")).map(|(amount, _)| amount);
         let amount = amount.and_then(|amount| amount.parse().ok());
         let amount = amount.unwrap_or_else(|| panic!("{line:?} says no amount"));
-        Belief { at: Instant::now(), amount, is_leased: line.contains("(leased") }
+        Belief { at: clock::now(), amount, is_leased: line.contains("(leased") }
     }
 }

@@ -49,8 +49,8 @@ async fn either_version_works_above_the_other() {
         // Long enough for every lease to have been renewed several times.
         clients.watch_for_leases(3).await;
         clients.check(CAPACITY, &format!("{above:?} above"));
-        assert_eq!(leaf.metric("lessor_parent_up").await, 1.0, "{above:?} above");
-        assert_eq!(leaf.metric("lessor_parent_failures_total").await, 0.0, "{above:?} above");
+        assert!(leaf.metric("lessor_parent_up").await > 0.0, "{above:?} above");
+        assert!(leaf.metric("lessor_parent_failures_total").await <= 0.0, "{above:?} above");
         for server in [&root, &leaf] {
             server.is_in_order(&format!("{above:?} above")).await;
         }
