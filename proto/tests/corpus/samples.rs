@@ -2,7 +2,7 @@
 
 use lessor_proto::wire::session_down::Message as Down;
 use lessor_proto::wire::session_up_request::Message as Up;
-use lessor_proto::wire::{self, *};
+use lessor_proto::wire::*;
 use prost::Message;
 
 /// The messages by the names of their files, which begin with `up.`, `down.` or `unary.` and the kind.
@@ -90,7 +90,7 @@ fn downs() -> Vec<(&'static str, Down)> {
     };
     let units = Units { resource_id: "db".into(), units: 3, kept: Some(2), keep_ms: Some(40) };
     vec![
-        ("down.welcome.before", Down::Welcome(Welcome { features: None, ..welcome.clone() })),
+        ("down.welcome.before", Down::Welcome(Welcome { features: None, ..welcome })),
         ("down.welcome.now", Down::Welcome(welcome)),
         ("down.grants.client", Down::Grants(Grants { grant: vec![to_client()], ..nothing.clone() })),
         ("down.grants.node", Down::Grants(Grants { server_grant: vec![to_node()], ..nothing.clone() })),
@@ -273,7 +273,7 @@ fn to_client() -> ResourceResponse {
 
 fn to_node() -> ServerCapacityResourceResponse {
     let algorithm = Algorithm {
-        kind: wire::algorithm::Kind::FairShare.into(),
+        kind: algorithm::Kind::FairShare.into(),
         lease_length: 60,
         refresh_interval: 5,
         parameters: vec![NamedParameter { name: "variant".into(), value: Some("bands".into()) }],
