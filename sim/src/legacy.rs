@@ -1,5 +1,5 @@
 //! A client as Doorman's are, but one that keeps to its lease: it draws no incarnation, polls by its timer alone, and
-//! shows the whole lease that it has each time.
+//! shows the whole lease that it has each time, or of that the fields that Doorman knows.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,9 +8,10 @@ use std::time::Duration;
 use lessor_client::Rung;
 use lessor_client::internals::allowance::Allowance;
 use lessor_client::internals::session::{Action, Change};
-use lessor_proto::message::{Answer, Ask, Band, Bands, Has, HolderKind, Report};
+use lessor_proto::message::{Answer, Ask, Band, Bands, Grant, Has, HolderKind, Lasts, Report};
 use lessor_proto::{ClientId, ReportId, ResourceId, Time};
 use lessor_server::repository::Legacy as Counts;
+use lessor_server::token::PolledLease as Token;
 
 /// One life of such a client.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(crate) struct Legacy {
     turn: usize,
     leader: Option<Arc<str>>,
     timeout: Duration,
+    /// It forgets the fields that Doorman does not know.
+    forgets: bool,
     leases: Vec<PolledLease>,
     last_id: ReportId,
     in_flight: Option<(ReportId, Time)>,
@@ -51,12 +54,18 @@ impl Legacy {
             turn: 0,
             leader: None,
             timeout,
+            forgets: false,
             leases: Vec::new(),
             last_id: ReportId::default(),
             in_flight: None,
             due: now,
             changes: VecDeque::new(),
         }
+    }
+
+    /// The same, but one that shows nothing of a lease but how much it is and its date.
+    pub(crate) fn forgetful(self) -> Legacy {
+        Legacy { forgets: true, ..self }
     }
 
     /// It goes on with what it has for as long as that counts.
@@ -121,9 +130,8 @@ impl Legacy {
             let found = self.leases.iter_mut().find(|lease| lease.resource == grant.resource);
             let lease = found.expect("a resource that was asked for");
             lease.end = sent + lease.counts.counted(grant.length);
-            lease.has =
-                Some(Has { capacity: grant.capacity, order: grant.order, token: grant.token, lasts: None });
             wait = wait.min(grant.refresh_interval);
+            lease.has = Some(lease.adopt(grant, self.forgets));
         }
         self.due = sent + wait.max(PAUSE);
     }
@@ -161,6 +169,20 @@ impl Legacy {
 // === impl PolledLease ===
 
 impl PolledLease {
+    /// The lease as it is shown from here on: on the wire it has its length and its date.
+    fn adopt(&self, grant: Grant, forgets: bool) -> Has {
+        let Grant { capacity, order, token, length, .. } = grant;
+        // Where the answer has no token, it is the lease that was shown, or not known what its date is, but no less than that.
+        let before = self.has.as_ref().map_or(0, |has| has.expiry);
+        let expiry = Token::read(&token).map_or(before, |lease| lease.expiry);
+        if forgets {
+            return Has { capacity, order: None, token: Vec::new(), lasts: None, expiry };
+        }
+        let length = Duration::from_millis(u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
+        let lasts = Some(Lasts { length, remaining: length, counts: Duration::ZERO });
+        Has { capacity, order, token, lasts, expiry }
+    }
+
     fn report(&self) -> Report {
         let band = Band { priority: self.priority, subclients: 1, wants: self.wants };
         let bands: Bands = [band].into_iter().collect();

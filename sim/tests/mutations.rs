@@ -23,6 +23,7 @@ mod mutations {
     pub(crate) mod pollers;
     pub(crate) mod rests;
     pub(crate) mod safe;
+    pub(crate) mod shown;
     pub(crate) mod turns;
     pub(crate) mod twice;
     pub(crate) mod uncovered;
@@ -37,7 +38,7 @@ use lessor_sim::mutation::{DriverRule, ElectionRule, GrantorRule, HolderRule, Mu
 use lessor_sim::swarm::{Options, plan, run_one};
 use mutations::{
     claims, debt, domains, earlier, fence, inherited, instant, kinds, late, loans, memory, names, numbers,
-    pollers, rests, safe, turns, twice, uncovered, units, unwritten,
+    pollers, rests, safe, shown, turns, twice, uncovered, units, unwritten,
 };
 
 /// A story of what is broken with a rule taken out, or with none.
@@ -126,6 +127,9 @@ fn grantor(mutation: GrantorRule) -> Noticed {
         // Simulations notice it about once in twenty thousand seeds (7615977: I1).
         GrantorRule::LearnRunning => Noticed::Story(pollers::shown_when_it_is_over),
         GrantorRule::EchoUnchanged => Noticed::Story(pollers::echoed_again),
+        GrantorRule::ShownKept => Noticed::Story(shown::of_another_key),
+        GrantorRule::EndTold => Noticed::Story(shown::below_a_node_that_has_nothing),
+        GrantorRule::UnansweredReplaced => Noticed::Story(shown::asked_again_and_again),
         GrantorRule::EchoCounted => Noticed::Story(pollers::echoed_and_cut_off),
         GrantorRule::EndChecked => Noticed::Story(pollers::granted_again),
         GrantorRule::RestChecked => Noticed::Story(twice::over_in_between),
@@ -207,8 +211,8 @@ fn what_a_poller_shows_is_believed_as_far_as_it_is_sealed() {
 #[test]
 fn no_rule_about_pollers_can_be_left_out() {
     use GrantorRule::{ClaimInSteps, EchoCounted, EchoUnchanged, EndChecked};
-    use GrantorRule::{LearnRunning, ResealLate, RestChecked};
-    let of_echoes = [EchoUnchanged, EchoCounted];
+    use GrantorRule::{EndTold, LearnRunning, ResealLate, RestChecked, ShownKept, UnansweredReplaced};
+    let of_echoes = [EchoUnchanged, EchoCounted, ShownKept, EndTold, UnansweredReplaced];
     for mutation in
         of_echoes.into_iter().chain([EndChecked, RestChecked, ResealLate, ClaimInSteps, LearnRunning])
     {

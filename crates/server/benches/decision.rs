@@ -36,6 +36,7 @@ fn decision(criterion: &mut Criterion) {
                         order: Some(order),
                         token: Vec::new(),
                         lasts: None,
+                        expiry: 0,
                     });
                     now += Duration::from_micros(1);
                     let answer = town.node.ask(now, &request).expect("a template covers it");

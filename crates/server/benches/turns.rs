@@ -194,6 +194,7 @@ impl Client {
                 order: grant.order,
                 token: grant.token.clone(),
                 lasts: None,
+                expiry: 0,
             }),
             held: self.grant.as_ref().map(|grant| grant.capacity),
             domains: None,

@@ -99,6 +99,12 @@ pub enum Rule {
     NumberAhead,
     /// The lease that a poller shows too early is answered unchanged.
     EchoUnchanged,
+    /// A poller is left a lease for which nobody vouches, below another node and before that is learnt.
+    ShownKept,
+    /// A poller to whom nothing can be granted is told when the lease that it shows is over.
+    EndTold,
+    /// A life of a poller that was never answered ends with the next.
+    UnansweredReplaced,
     /// A sticky lease that was echoed counts from the echo.
     EchoCounted,
     /// A poller claims with a lease that still counted when the leader stopped that had granted it.
@@ -180,7 +186,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 78] = [
+    pub const ALL: [Rule; 81] = [
         Rule::AckBySeq,
         Rule::FullCharge,
         Rule::DriftMargin,
@@ -222,6 +228,9 @@ impl Rule {
         Rule::EarlierConfirmed,
         Rule::NumberAhead,
         Rule::EchoUnchanged,
+        Rule::ShownKept,
+        Rule::EndTold,
+        Rule::UnansweredReplaced,
         Rule::EchoCounted,
         Rule::EndChecked,
         Rule::RestChecked,

@@ -363,7 +363,9 @@ impl Node {
             if resource.waits_to_learn(now, ask, report, cx).is_some()
                 || resource.waits_for_room(now, ask, report, cx)
             {
-                return None;
+                let reply = resource.hold_over(now, ask, report, cx)?;
+                grants.push(reply.grant);
+                return Some(Some(PROMPT));
             }
             Some(match resource.report(now, ask, report, cx) {
                 Some(reply) => {

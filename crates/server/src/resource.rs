@@ -39,6 +39,7 @@ mod pusher;
 mod rotation;
 mod said;
 mod shortage;
+mod shown;
 mod slab;
 mod spare;
 mod status;
@@ -238,6 +239,7 @@ impl Resource {
         if let Some(reply) = &reply {
             self.note_poll(now, slot, reply);
         }
+        let reply = reply.or_else(|| self.hold_over(now, ask, report, cx));
         self.holders.schedule(slot, &self.terms);
         self.rank(slot);
         self.note_shortage(now, slot);

@@ -90,6 +90,9 @@ pub struct Has {
     pub token: Vec<u8>,
     /// The duration of the lease, said to others than the one who granted it; absent: not said.
     pub lasts: Option<Lasts>,
+    /// The Unix time, in seconds, at which it ends by the date of the server that granted it; 0 from holders that draw an
+    /// incarnation, who go by no date.
+    pub expiry: u64,
 }
 
 /// The duration of a lease, as its holder tells it to another leader than the one who granted it.

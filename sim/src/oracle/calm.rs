@@ -63,9 +63,13 @@ impl Simulation {
     /// When it is not, or somebody has not: rule 19 or 20.
     pub fn judge(&mut self) -> Result<(), Box<Violation>> {
         (0..self.sites.len() as u32).for_each(|site| self.judge_leader(site));
+        // A client that is known by nothing but an amount may be taken for others whose charges have not ended.
+        let are_shared = !self.some_forget();
         for resource in 0..self.resources.len() as u16 {
             self.judge_places(resource);
-            self.judge_one(resource);
+            if are_shared {
+                self.judge_one(resource);
+            }
         }
         self.look()
     }

@@ -19,6 +19,11 @@ use crate::trace::Happening;
 // === clients ===
 
 impl Simulation {
+    /// Whether some of Doorman's clients forget the fields that Doorman does not know, as in a fifth of all simulations.
+    pub(crate) fn some_forget(&self) -> bool {
+        self.seed % 5 == 3 && self.clients.iter().any(|client| client.way == Way::Legacy)
+    }
+
     /// A client begins to live, or to live again.
     pub(super) fn begin_life(&mut self, client: u32) {
         if self.clients[client as usize].lives() {
@@ -32,6 +37,8 @@ impl Simulation {
                 holding.wants = Said::NOTHING.wants;
             }
         }
+        let forgets =
+            self.some_forget() && self.clients[client as usize].way == Way::Legacy && self.rng.chance(500);
         let rules = &self.rules;
         let found = &self.clients[client as usize];
         let features = self.features_of(Actor::Client(client), found.process.life + 1);
@@ -41,6 +48,9 @@ impl Simulation {
         let holds = stated.map(|hold| &self.holdings[hold as usize]);
         let mind = if found.way == Way::Legacy {
             let mut legacy = Legacy::new(now, found.id.clone(), servers, rules.settings.timeout);
+            if forgets {
+                legacy = legacy.forgetful();
+            }
             for hold in holds {
                 let resource = &self.resources[usize::from(hold.resource)];
                 legacy.add(resource.id.clone(), hold.wants, hold.priority, resource.legacy);

@@ -11,15 +11,15 @@
 use lessor_sim::mutation::GrantorRule::{
     AckBySeq, AllSaidFirst, AnewReplaces, ClaimFromOrigin, ClaimInLine, ClaimInSteps, ClaimLate,
     ClaimWritten, ClaimedOnce, ClaimsLimited, CoveredLease, CreditAtAck, DomainAck, DriftMargin,
-    EarlierConfirmed, EarlierCounted, EchoCounted, EchoUnchanged, EmptyIsUnknown, EndChecked, FullCharge,
-    FullGhost, FullRest, Ghost, IdleMakeRoom, InheritLasting, InheritShown, KeptFree, KindAfterOther,
-    KindRecorded, KnownBelow, LearnAsShown, LearnRunning, LearnWritten, LendUnwanted, LineIsPart,
-    LoanCharged, LoanRecalled, MarkFirst, MarkOfKind, NamesakesAreTwo, NestedEnd, NewestConfig, NodeGhost,
-    NodesCapped, NumberAhead, OldLeadersCharged, OldLivesCharged, OldRecordDoubted, OutCounts, OwnKept,
-    PartsInTurn, PartsWhole, PeakFromSpare, PollersProven, PostCut, RecallToPart, RenewAfterDebt, ResealLate,
-    RestChecked, RestGuarded, RevokedBorrowsNothing, RevokedCharged, RevokedWantsNothing, RoomFromIdle,
-    SaidAnew, ShownBeyondLimit, ShownIsAll, TokenAmount, TokenCheck, ToldBelow, ToldOnce, TurnsCorrected,
-    TurnsWait, UnitsCounted, UnitsWithinBurst, UntoldIsUnknown,
+    EarlierConfirmed, EarlierCounted, EchoCounted, EchoUnchanged, EmptyIsUnknown, EndChecked, EndTold,
+    FullCharge, FullGhost, FullRest, Ghost, IdleMakeRoom, InheritLasting, InheritShown, KeptFree,
+    KindAfterOther, KindRecorded, KnownBelow, LearnAsShown, LearnRunning, LearnWritten, LendUnwanted,
+    LineIsPart, LoanCharged, LoanRecalled, MarkFirst, MarkOfKind, NamesakesAreTwo, NestedEnd, NewestConfig,
+    NodeGhost, NodesCapped, NumberAhead, OldLeadersCharged, OldLivesCharged, OldRecordDoubted, OutCounts,
+    OwnKept, PartsInTurn, PartsWhole, PeakFromSpare, PollersProven, PostCut, RecallToPart, RenewAfterDebt,
+    ResealLate, RestChecked, RestGuarded, RevokedBorrowsNothing, RevokedCharged, RevokedWantsNothing,
+    RoomFromIdle, SaidAnew, ShownBeyondLimit, ShownIsAll, ShownKept, TokenAmount, TokenCheck, ToldBelow,
+    ToldOnce, TurnsCorrected, TurnsWait, UnansweredReplaced, UnitsCounted, UnitsWithinBurst, UntoldIsUnknown,
 };
 use lessor_sim::mutation::HolderRule::{
     DeadlineStays, Fence, FromReport, InOrder, OutIsHeld, PromiseKept, RenewAdopted, SafeWithinLease,
@@ -154,6 +154,9 @@ const NOT_NOTICED: [(Mutation, &str); 75] = [
     // There are no clients that echo their leases.
     (Grantor(EchoCounted), "unary, a succession"),
     (Grantor(EchoUnchanged), "unary, a succession"),
+    (Grantor(ShownKept), "unary, a succession"),
+    (Grantor(EndTold), "a node between"),
+    (Grantor(UnansweredReplaced), "a node between"),
     (Grantor(EndChecked), "unary, a succession"),
     (Grantor(RestChecked), "unary, a succession"),
     // Nobody speaks in the name of another.

@@ -143,6 +143,7 @@ impl Report {
             order: Some(Order { epoch: Epoch(epoch), seq }),
             token: Vec::new(),
             lasts: None,
+            expiry: 0,
         });
         let bands = [band].into_iter().collect::<Bands>();
         lessor_proto::message::Report {

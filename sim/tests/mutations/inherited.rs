@@ -63,7 +63,7 @@ fn uncounted_above(without: Option<Mutation>, first: u64, unsure: bool, kind: Ki
             // What is shown to the one that believes nobody counts no longer than that is waited for.
             let counts = if unsure { left.min(Duration::from_secs(2)) } else { left };
             let lasts = Some(Lasts { length: hall::LEASE, remaining: left, counts });
-            let has = Has { capacity, order: Some(order), token: Vec::new(), lasts };
+            let has = Has { capacity, order: Some(order), token: Vec::new(), lasts, expiry: 0 };
             if let Some(grant) = ask(&mut node, now, "client", 1 + second, Some(has)) {
                 in_use_until = now + grant.length;
                 order = grant.order.expect("a grant has a number");
@@ -120,6 +120,7 @@ fn claimed_after(without: Option<Mutation>, pause: Duration) -> Amount {
         order: Some(Order { epoch: Epoch(1), seq: 5 }),
         token: Vec::new(),
         lasts: Some(Lasts { length: hall::LEASE, remaining: LEFT, counts: LEFT }),
+        expiry: 0,
     };
     let report = Report {
         resource: resource(),

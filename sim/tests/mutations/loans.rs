@@ -99,6 +99,7 @@ impl Client {
             order: Some(order),
             token: Vec::new(),
             lasts: None,
+            expiry: 0,
         });
         let report = Report {
             resource: hall::resource(),

@@ -52,6 +52,7 @@ fn ask_with(node: &mut Node, seconds: u64, name: &str, shown: Option<(u64, Order
         order: Some(order),
         token: Vec::new(),
         lasts: Some(Lasts { length: EARLIER, remaining: EARLIER, counts: EARLIER }),
+        expiry: 0,
     });
     let mut granted = Amount::ZERO;
     for id in 1..4 {
@@ -110,6 +111,10 @@ pub(crate) fn an_empty_record(without: Option<Mutation>) -> Option<String> {
 /// The record says that 2 were out under epoch 3; then somebody led who wrote elsewhere, and left 6 to one who shows them and 4
 /// to one who does not. When what the record knows of is over by its own account, a newcomer asks for all there is.
 pub(crate) fn an_old_record(without: Option<Mutation>) -> Option<String> {
+    shown_to_an_old_record(without).or_else(|| super::shown::to_an_old_record(without))
+}
+
+fn shown_to_an_old_record(without: Option<Mutation>) -> Option<String> {
     let marks = [(resource(), units(2))].into();
     let record = Record { epoch: Epoch(3), marks, longest_lease: LEASE, ..Record::default() };
     let mut node = begin_at(without, 7, true, Some(record));

@@ -24,6 +24,8 @@ pub(super) struct Poller {
     name: &'static str,
     lease: Option<Grant>,
     expiry: u64,
+    /// It shows the fields that Doorman knows, and no other.
+    forgets: bool,
 }
 
 /// A request under way.
@@ -67,9 +69,10 @@ impl Poller {
         let band = Band { priority: 0, subclients: 1, wants: wants as f64 };
         let has = self.lease.as_ref().map(|grant| Has {
             capacity: grant.capacity,
-            order: grant.order,
-            token: grant.token.clone(),
+            order: grant.order.filter(|_| !self.forgets),
+            token: if self.forgets { Vec::new() } else { grant.token.clone() },
             lasts: None,
+            expiry: self.expiry,
         });
         let bands = [band].into_iter().collect::<Bands>();
         let report =
@@ -94,6 +97,11 @@ impl Poller {
         }
     }
 
+    /// The last thing that it was told, which one believes for ever that goes by nothing else.
+    pub(super) fn told(&self) -> Amount {
+        self.lease.as_ref().map_or(Amount::ZERO, |lease| lease.capacity)
+    }
+
     pub(super) fn believes(&self, now: u64) -> Amount {
         self.lease.as_ref().filter(|_| now < self.expiry).map_or(Amount::ZERO, |lease| lease.capacity)
     }
@@ -116,9 +124,14 @@ pub(crate) fn given_back_by_a_stranger(without: Option<Mutation>) -> Option<Stri
 }
 
 /// The lease of one has ended, and another one has everything. A leader that knows nothing is shown the first before it hears of
-/// the second.
+/// the second, whole or without what Doorman does not know.
 pub(crate) fn shown_when_it_is_over(without: Option<Mutation>) -> Option<String> {
-    let (mut a, mut b) = (Poller::new("a"), Poller::new("b"));
+    let forgets = Poller { forgets: true, ..Poller::new("a") };
+    [Poller::new("a"), forgets].into_iter().find_map(|a| learnt_when_it_is_over(without, a))
+}
+
+fn learnt_when_it_is_over(without: Option<Mutation>, mut a: Poller) -> Option<String> {
+    let mut b = Poller::new("b");
     let mut first = lead(without, 1, 0, Record::default());
     a.poll(&mut first, 0, CAPACITY);
     b.poll(&mut first, 70, CAPACITY);

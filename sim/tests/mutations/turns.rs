@@ -141,6 +141,7 @@ impl Poller {
             order: grant.order,
             token: grant.token.clone(),
             lasts: None,
+            expiry: 0,
         });
         let ask = Ask {
             kind: HolderKind::Client,

@@ -59,6 +59,7 @@ fn ask(node: &mut Node, now: Time, id: u64, shown: Option<u64>) -> Option<Amount
         order: Some(Order { epoch: Epoch(3), seq: 1 }),
         token: Vec::new(),
         lasts: Some(Lasts { length: LONG, remaining: SHORT, counts: SHORT }),
+        expiry: 0,
     });
     let wish = Band { priority: 0, subclients: 1, wants: 10.0 };
     let bands = [wish].into_iter().collect();

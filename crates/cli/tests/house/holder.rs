@@ -66,6 +66,11 @@ impl Holder {
         if clock::now() < self.end { Amount::from_f64(self.holds) } else { Amount::ZERO }
     }
 
+    /// When what it holds ends, if nothing more is granted.
+    pub(crate) fn end(&self) -> Time {
+        self.end
+    }
+
     /// The capacity that the last answer gave.
     pub(crate) fn capacity(&self) -> f64 {
         self.lease.as_ref().map_or(0.0, Lease::capacity)
@@ -88,8 +93,8 @@ impl Holder {
         if knows {
             self.holds = self.holds.min(self.wants);
         }
-        // What has ended is not shown any more.
-        let has = self.lease.clone().filter(|_| clock::now() < self.end);
+        // One that knows everything shows nothing that has ended; Doorman's clients show what they were told last.
+        let has = self.lease.clone().filter(|_| !knows || clock::now() < self.end);
         let held = has.as_ref().filter(|_| knows).map(|_| self.holds);
         GetCapacityRequest {
             client_id: Some(self.id.clone()),

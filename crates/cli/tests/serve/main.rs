@@ -20,6 +20,7 @@ mod limits;
 mod memory;
 mod monitors;
 mod names;
+mod pollers;
 mod raw;
 mod reload;
 mod safe;

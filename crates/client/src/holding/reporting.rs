@@ -74,7 +74,7 @@ impl Holding {
             // The one who granted it knows how long it lasts.
             let lasts = lasts.filter(|_| counted.is_some());
             let (capacity, token) = counted.unwrap_or_else(|| (held, Arc::clone(&lease.token)));
-            Has { capacity, order: lease.order, token: token.to_vec(), lasts }
+            Has { capacity, order: lease.order, token: token.to_vec(), lasts, expiry: 0 }
         });
         let promise = has.as_ref().and_then(|has| has.order).map(|_| held.max(self.in_use));
         self.counted = promise.unwrap_or_default();

@@ -73,13 +73,17 @@ impl Node {
             self.config.record.as_ref().filter(|record| !record.unknown && record.epoch > Epoch::default());
         let (Some(record), Some(has)) = (record, &report.has) else { return false };
         let between = |order: Order| order.epoch > record.epoch && order.epoch < self.config.epoch;
-        let Some(incarnation) = ask.incarnation.filter(|_| has.order.is_some_and(between)) else {
+        if !has.order.is_some_and(between) {
             return false;
-        };
+        }
         let Some(keys) = &self.config.keys else { return true };
         let (node, kind, holder) = (&*self.config.name, ask.kind, ask.holder.as_str());
+        let incarnation = ask.incarnation.unwrap_or_default();
         let bearer = Bearer { node, kind, holder, incarnation, resource: &report.resource };
-        keys.open(&bearer, &has.token).is_ok_and(|content| between(content.order))
+        match ask.incarnation {
+            Some(_) => keys.open(&bearer, &has.token).is_ok_and(|content| between(content.order)),
+            None => keys.open_poller(&bearer, &has.token).is_ok_and(|lease| between(lease.order)),
+        }
     }
 
     /// The record does not tell what is out: that is learnt, as without one. Whatever it was, it ends no later than if it had

@@ -91,6 +91,7 @@ impl Resource {
         let grain = self.grain();
         let child = self.holders.at_mut(slot);
         let (seq, incarnated) = (child.take_seq()?, child.incarnated);
+        child.note_answer();
         let counted = if incarnated { length } else { self.terms.legacy.counted(length) };
         let term = Term { basis: child.basis, length: counted, drift: config.drift };
         let offer = Offer { target, grain, most, term, seq };

@@ -23,9 +23,12 @@ use crate::token::{Bearer, Doubt, PolledLease};
 
 /// Whether a report shows that the holder has something from an epoch before `epoch`.
 pub(crate) fn shows_earlier(report: &Report, epoch: Epoch) -> bool {
-    let earlier =
-        |has: &Has| has.capacity > Amount::ZERO && has.order.is_some_and(|order| order.epoch < epoch);
-    report.has.as_ref().is_some_and(earlier)
+    report.has.as_ref().is_some_and(|has| is_earlier(has, epoch))
+}
+
+/// Whether it is something from an epoch before `epoch`.
+fn is_earlier(has: &Has, epoch: Epoch) -> bool {
+    has.capacity > Amount::ZERO && has.order.is_some_and(|order| order.epoch < epoch)
 }
 
 /// Whether what those have who draw no incarnation counts until they are heard of.
@@ -33,8 +36,17 @@ pub(super) fn counts_until_heard(terms: &Template) -> bool {
     matches!(terms.legacy, Legacy::Sticky { .. })
 }
 
+/// The Unix time, in seconds, at which the lease ends that a poller shows: the least of what it says and its token.
+pub(super) fn ends_at(has: &Has) -> u64 {
+    PolledLease::read(&has.token).map_or(has.expiry, |lease| lease.expiry.min(has.expiry))
+}
+
+/// The time by which the dates of servers that follow each other may differ, beside the margin of charges: a lease of which no more
+/// is left may be over. Whoever keeps to its refresh interval shows more.
+const DATES_APART: Duration = Duration::from_secs(1);
+
 /// The longest time for which a lease is believed to last by what its holder says, who may say anything.
-const MOST_SHOWN: Duration = Duration::from_secs(3_600);
+pub(super) const MOST_SHOWN: Duration = Duration::from_secs(3_600);
 
 // === impl CallContext ===
 
@@ -167,8 +179,8 @@ impl Resource {
     }
 
     /// Whether the lease that a holder shows has ended, whatever it still uses of that: it may be somebody else's meanwhile, who
-    /// has not been heard yet. Doorman's clients echo the last one for as long as they get no other, and it has ended by its
-    /// date; what is sticky counts whatever clocks say.
+    /// has not been heard yet. Doorman's clients show the last one for as long as they get no other, and it has ended by its
+    /// date, which those show too who forget everything else; what is sticky counts whatever clocks say.
     fn has_ended(&self, now: Time, slot: Slot, has: &Has, cx: CallContext<'_>) -> bool {
         if !cx.config.rules.keep(Rule::LearnRunning) {
             return false;
@@ -176,8 +188,8 @@ impl Resource {
         if self.holders.at(slot).incarnated {
             return has.capacity == Amount::ZERO && has.lasts.is_none();
         }
-        !counts_until_heard(&self.terms)
-            && PolledLease::read(&has.token).is_ok_and(|lease| cx.date.until(now, lease.expiry).is_zero())
+        let apart = DATES_APART.min(self.terms.lease_length / 8);
+        !counts_until_heard(&self.terms) && cx.date.until(now, ends_at(has)) <= apart
     }
 
     /// Charges a holder that has been heard before for what it has from an earlier epoch, if it has not claimed yet: what was
@@ -230,22 +242,29 @@ impl Resource {
     /// Looks at the length of the lease that a holder shows of an earlier epoch. While the server learns, it goes
     /// on for as long as others like it may last. A node below another one leaves the holder what it cannot claim,
     /// which that one charges to a leader before this one: also where the record says that nothing is out, as it
-    /// says so of its own line of succession.
+    /// says so of its own line of succession. Pollers are left it by [`Resource::keep_lease`].
     pub(super) fn look_at(&mut self, now: Time, slot: Slot, has: &Has, cx: CallContext<'_>) {
-        let earlier =
-            has.capacity > Amount::ZERO && has.order.is_some_and(|order| order.epoch < cx.config.epoch);
-        let Some(lasts) = has.lasts.filter(|_| earlier) else { return };
-        if self.is_learning(now) && cx.config.rules.keep(Rule::LearnAsShown) {
-            let authority = cx.config.record.as_ref().map_or(Duration::ZERO, |record| record.authority);
-            let length = lasts.length.min(MOST_SHOWN).saturating_add(authority);
-            let until = cx.config.drift.grantor_end(cx.since, length);
-            self.learning.extend(until);
+        self.learn_as_shown(now, has, cx);
+        let Some(lasts) = has.lasts.filter(|_| is_earlier(has, cx.config.epoch)) else { return };
+        if !self.holders.at(slot).incarnated {
+            return;
         }
         let record = cx.config.record.as_ref();
         let is_all = !cx.config.rules.keep(Rule::LineIsPart) && record.is_some_and(|record| !record.unknown);
         if self.is_leased() && !is_all || record.is_some_and(|record| record.unsure) {
             let until = cx.config.drift.grantor_end(now, lasts.remaining.min(MOST_SHOWN));
             self.claims.show(now, slot, has.capacity, until);
+        }
+    }
+
+    /// While the server learns, it goes on for as long as others like the lease may last that a holder shows of an earlier epoch.
+    pub(super) fn learn_as_shown(&mut self, now: Time, has: &Has, cx: CallContext<'_>) {
+        let Some(lasts) = has.lasts.filter(|_| is_earlier(has, cx.config.epoch)) else { return };
+        if self.is_learning(now) && cx.config.rules.keep(Rule::LearnAsShown) {
+            let authority = cx.config.record.as_ref().map_or(Duration::ZERO, |record| record.authority);
+            let length = lasts.length.min(MOST_SHOWN).saturating_add(authority);
+            let until = cx.config.drift.grantor_end(cx.since, length);
+            self.learning.extend(until);
         }
     }
 

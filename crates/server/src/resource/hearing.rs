@@ -160,6 +160,7 @@ impl Resource {
         report: &Report,
         cx: CallContext<'_>,
     ) -> Slot {
+        self.forget_unanswered(holder, cx);
         let others: Vec<Slot> = self.holders.children().lives(holder).collect();
         for &slot in &others {
             self.holders.at_mut(slot).superseded = true;
@@ -200,6 +201,18 @@ impl Resource {
         }
         self.look_at_use(now, slot, report, cx);
         slot
+    }
+
+    /// A life that was never answered has nothing to show, so each of its requests would begin another one: it is the one that
+    /// begins now.
+    fn forget_unanswered(&mut self, holder: Holder<'_>, cx: CallContext<'_>) {
+        let is_one = matches!(holder.life, Life::Session(_) | Life::Unnamed(_) | Life::New);
+        if !is_one || !cx.config.rules.keep(Rule::UnansweredReplaced) {
+            return;
+        }
+        let lives = self.holders.children().lives(holder);
+        let unanswered: Vec<Slot> = lives.filter(|&slot| self.holders.at(slot).is_unanswered()).collect();
+        unanswered.into_iter().for_each(|slot| self.forget(slot));
     }
 
     /// The holder at `slot` wants this from here on.

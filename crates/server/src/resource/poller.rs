@@ -30,12 +30,12 @@ const RESEALED: u64 = 1;
 
 /// A lease that is answered with a lease of the same end.
 #[derive(Clone, Copy, Debug)]
-struct Kept<'a> {
-    amount: Amount,
-    order: Order,
-    token: &'a [u8],
-    length: Duration,
-    refresh_interval: Duration,
+pub(super) struct Kept<'a> {
+    pub(super) amount: Amount,
+    pub(super) order: Option<Order>,
+    pub(super) token: &'a [u8],
+    pub(super) length: Duration,
+    pub(super) refresh_interval: Duration,
 }
 
 // === impl Resource ===
@@ -50,14 +50,20 @@ impl Resource {
         report: &Report,
         cx: CallContext<'_>,
     ) -> Option<Reply> {
-        if cx.opens() <= now && cx.config.record.as_ref().is_some_and(|record| record.unknown) {
+        let is_unknown = cx.config.record.as_ref().is_some_and(|record| record.unknown);
+        if let Some(has) = report.has.as_ref().filter(|_| is_unknown && ask.incarnation.is_none()) {
+            self.learn_as_shown(now, has, cx);
+        }
+        if is_unknown && cx.opens() <= now && !self.is_leased() {
             // What anybody shows is learnt.
             return None;
         }
         if let Some(reply) = self.keep_waiting(now, ask, report, cx) {
             return Some(reply);
         }
-        let (has, lease) = self.shown(ask, report, cx)?;
+        let Some((has, lease)) = self.proven(ask, report, cx) else {
+            return self.keep_shown(now, ask, report, cx);
+        };
         let amount = lease.amount.min(has.capacity);
         if amount == Amount::ZERO {
             return None;
@@ -77,23 +83,32 @@ impl Resource {
             );
             // The next request is the claim.
             self.note_echo(now, ask.holder.as_str(), &lease, amount, cx);
-            let kept = Kept { amount, order, token: &token, length: left, refresh_interval: SOON };
+            let kept =
+                Kept { amount, order: Some(order), token: &token, length: left, refresh_interval: SOON };
             return Some(self.kept_to(now, kept));
         }
-        let usual = self.terms.refresh_interval;
-        let refresh_interval = match early {
-            true => cx.opens().since(now).clamp(SOON, usual.max(SOON)),
-            false => usual.min((left / 2).max(SOON)),
+        let refresh_interval = self.refresh_within(now, left, cx);
+        let lasts = match early || self.may_have_units_out() {
+            // What is sticky counts whatever its holder's clock shows.
+            true => left > Duration::ZERO || early && self.is_sticky(),
+            false => left > refresh_interval,
         };
-        // What is sticky counts whatever its holder's clock shows.
-        let lasts = if early { left > Duration::ZERO || self.is_sticky() } else { left > refresh_interval };
         if !lasts || !early && self.is_better_off(now, ask, report, cx, amount) {
             return None;
         }
         self.note_echo(now, ask.holder.as_str(), &lease, amount, cx);
         let length = if cx.config.rules.keep(Rule::EchoUnchanged) { left } else { self.terms.lease_length };
-        let kept = Kept { amount, order: lease.order, token: &has.token, length, refresh_interval };
+        let kept = Kept { amount, order: Some(lease.order), token: &has.token, length, refresh_interval };
         Some(self.kept_to(now, kept))
+    }
+
+    /// When a poller should come back that is left what lasts for `left`: when claims open, or well before its end.
+    pub(super) fn refresh_within(&self, now: Time, left: Duration, cx: CallContext<'_>) -> Duration {
+        let usual = self.terms.refresh_interval;
+        match now < cx.opens() && cx.config.rules.keep(Rule::ResealLate) {
+            true => cx.opens().since(now).clamp(SOON, usual.max(SOON)),
+            false => usual.min((left / 2).max(SOON)),
+        }
     }
 
     /// The answer to a poller that claims before the record allows for it beside what is left from before: what it shows.
@@ -108,7 +123,7 @@ impl Resource {
         }
         self.note_echo(now, ask.holder.as_str(), &lease, amount, cx);
         let length = cx.date.until(now, lease.expiry);
-        let (order, token) = (lease.order, &has.token[..]);
+        let (order, token) = (Some(lease.order), &has.token[..]);
         Some(self.kept_to(now, Kept { amount, order, token, length, refresh_interval: SOON }))
     }
 
@@ -170,7 +185,7 @@ impl Resource {
     }
 
     /// The lease of an earlier leader of this node that a poller shows.
-    fn shown<'a>(
+    fn proven<'a>(
         &mut self,
         ask: &Ask,
         report: &'a Report,
@@ -219,7 +234,7 @@ impl Resource {
     }
 
     /// Whether the poller would be granted more than `amount` as one of whom nothing is known. If not, nothing is kept of it.
-    fn is_better_off(
+    pub(super) fn is_better_off(
         &mut self,
         now: Time,
         ask: &Ask,
@@ -277,14 +292,14 @@ impl Resource {
         super::claim::counts_until_heard(&self.terms)
     }
 
-    fn kept_to(&self, now: Time, kept: Kept<'_>) -> Reply {
+    pub(super) fn kept_to(&self, now: Time, kept: Kept<'_>) -> Reply {
         let Kept { amount, order, token, length, refresh_interval } = kept;
         let grant = Grant {
             resource: self.id.clone(),
             capacity: amount,
             length,
             refresh_interval,
-            order: Some(order),
+            order,
             basis: None,
             token: token.to_vec(),
             ack_wanted: false,

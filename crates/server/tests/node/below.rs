@@ -37,7 +37,7 @@ fn leaf(unknown: bool) -> Node {
     node
 }
 
-fn write(node: &mut Node, now: Time) {
+pub(super) fn write(node: &mut Node, now: Time) {
     let later = now + Duration::from_millis(10);
     while let Some(write) = node.next_marks(later) {
         node.on_marks(later, write.ticket, true);
@@ -45,7 +45,7 @@ fn write(node: &mut Node, now: Time) {
 }
 
 /// Lets it ask the node above, which grants 4 and counts so much of a leader before.
-fn hear_above(node: &mut Node, now: Time, seq: u64, before: Option<u64>) {
+pub(super) fn hear_above(node: &mut Node, now: Time, seq: u64, before: Option<u64>) {
     let before = before.map(|units| Before { amount: Amount::from_units(units), remaining: LEFT });
     for _ in 0..100 {
         let Some(output) = node.poll(now) else { break };
@@ -84,6 +84,7 @@ fn ask(node: &mut Node, now: Time, id: u64, shown: Option<(u64, u64)>) -> Option
         order: Some(Order { epoch: Epoch(epoch), seq: 1 }),
         token: Vec::new(),
         lasts: Some(Lasts { length: LEFT, remaining: LEFT, counts: LEFT }),
+        expiry: 0,
     });
     let report = Report {
         resource: resource(),

@@ -46,8 +46,13 @@ impl Asker {
             reports: vec![report],
         };
         let grant = node.ask(now, &ask).expect("a good request").grants.remove(0);
-        self.has =
-            Some(Has { capacity: grant.capacity, order: grant.order, token: grant.token, lasts: None });
+        self.has = Some(Has {
+            capacity: grant.capacity,
+            order: grant.order,
+            token: grant.token,
+            lasts: None,
+            expiry: 0,
+        });
         grant.capacity
     }
 }

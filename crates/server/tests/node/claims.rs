@@ -29,6 +29,7 @@ fn ask(node: &mut Node, millis: u64, name: &str, has: Option<(u64, Option<Order>
         order,
         token: Vec::new(),
         lasts: None,
+        expiry: 0,
     });
     let ask = Ask {
         kind: HolderKind::Client,

@@ -149,6 +149,7 @@ impl Pool {
                 order: grant.order,
                 token: Vec::new(),
                 lasts: None,
+                expiry: 0,
             });
             let bands = Bands::from_vec(wanter.bands.clone());
             let ask = Ask {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use lessor_proto::message::{Answer, Ask, Band, Bands, Grant, Has, HolderKind, Refusal, Release, Report};
 use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, ResourceId, Time};
@@ -164,9 +165,10 @@ impl Holder {
             order: None,
             token: vec![],
             lasts: None,
+            expiry: u64::MAX,
         });
-        let has = claim
-            .or_else(|| self.lease.as_ref().filter(|(_, end)| *end > now).map(|(grant, _)| self.has(grant)));
+        let has =
+            claim.or_else(|| self.lease.as_ref().filter(|(_, end)| *end > now).map(|lease| self.has(lease)));
         Ask {
             kind: if words.node { HolderKind::Node } else { HolderKind::Client },
             holder: client(name.split('/').next().unwrap_or(name)),
@@ -186,13 +188,13 @@ impl Holder {
         }
     }
 
-    fn has(&self, grant: &Grant) -> Has {
-        match self.memory {
-            Memory::Forgets => Has { capacity: grant.capacity, order: None, token: Vec::new(), lasts: None },
-            _ => {
-                Has { capacity: grant.capacity, order: grant.order, token: grant.token.clone(), lasts: None }
-            }
-        }
+    fn has(&self, (grant, end): &(Grant, Time)) -> Has {
+        let (order, token) = match self.memory {
+            Memory::Forgets => (None, Vec::new()),
+            _ => (grant.order, grant.token.clone()),
+        };
+        let expiry = Duration::from_nanos(end.as_nanos()).as_secs();
+        Has { capacity: grant.capacity, order, token, lasts: None, expiry }
     }
 }
 

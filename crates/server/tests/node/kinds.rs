@@ -33,7 +33,7 @@ impl Holder {
         let Some(Grant { capacity, order, .. }) = answer.grants.into_iter().next() else {
             return Ok(Amount::ZERO);
         };
-        self.has = Some(Has { capacity, order, token: Vec::new(), lasts: None });
+        self.has = Some(Has { capacity, order, token: Vec::new(), lasts: None, expiry: 0 });
         Ok(capacity)
     }
 
@@ -136,7 +136,7 @@ fn say(node: &mut Node, peer: Peer, holder: &mut Holder, now: Time, renew_all: b
         let Output::Send { down, .. } = output else { continue };
         node.ready(now, peer);
         for Grant { capacity, order, .. } in grants(down) {
-            holder.has = Some(Has { capacity, order, token: Vec::new(), lasts: None });
+            holder.has = Some(Has { capacity, order, token: Vec::new(), lasts: None, expiry: 0 });
             granted = Some(capacity);
         }
     }
@@ -221,7 +221,7 @@ fn numbers_of_grants_go_on_beyond_what_the_books_can_write() {
     let mut holder = Holder::new("old", Some(false));
     let last = u64::from(u32::MAX) - 2;
     let order = Some(Order { epoch: Epoch(1), seq: last });
-    holder.has = Some(Has { capacity: Amount::ZERO, order, token: Vec::new(), lasts: None });
+    holder.has = Some(Has { capacity: Amount::ZERO, order, token: Vec::new(), lasts: None, expiry: 0 });
     let mut before = holder.order();
     let mut other = Holder::new("other", None);
     for round in 0..8 {

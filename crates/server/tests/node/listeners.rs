@@ -138,6 +138,7 @@ impl Hall {
             order: grant.order,
             token: grant.token.clone(),
             lasts: counts.map(|counts| Lasts { length: grant.length, remaining: counts, counts }),
+            expiry: 0,
         });
         let reports = bands.map(|bands| Report {
             resource: resource(),

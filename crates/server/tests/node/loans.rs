@@ -67,6 +67,7 @@ impl Bank {
             order: Some(order),
             token: Vec::new(),
             lasts: None,
+            expiry: 0,
         });
         let report = Report {
             resource: resource(),

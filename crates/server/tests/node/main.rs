@@ -27,6 +27,7 @@ mod pollers;
 mod recalls;
 mod rooms;
 mod shared;
+mod shown;
 mod square;
 mod stories;
 mod streams;

@@ -72,6 +72,7 @@ fn a_look_at_what_is_left_does_not_put_off_what_is_due() {
         order: Some(Order { epoch: Epoch(1), seq: 1 }),
         token: Vec::new(),
         lasts: None,
+        expiry: 0,
     };
     let wish = wants(40.0).bands;
     let report = Report {

@@ -164,6 +164,7 @@ fn who_was_at_another_of_one_name_meanwhile_is_left_what_it_shows() {
         order: Some(Order { epoch: Epoch(1), seq: 1 }),
         token: Vec::new(),
         lasts: Some(Lasts { length: seconds(60), remaining, counts: remaining }),
+        expiry: 0,
     };
     let shown = ask_showing(&mut paris, 2, a, 6.0, Some(has(seconds(30)))).unwrap();
     assert_eq!(shown.grants, [], "it may have units in use, which nobody here would count");

@@ -107,7 +107,7 @@ impl Holder {
         let answer = node.ask(now, &ask).map_err(|refusal| refusal.to_string())?;
         if let Some(grant) = answer.grants.into_iter().next() {
             let (capacity, order) = (grant.capacity, grant.order);
-            self.has = Some(Has { capacity, order, token: Vec::new(), lasts: None });
+            self.has = Some(Has { capacity, order, token: Vec::new(), lasts: None, expiry: 0 });
         }
         Ok(self.has.as_ref().map_or(Amount::ZERO, |has| has.capacity))
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Report};
+use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Lasts, Report};
 use lessor_proto::{Amount, Drift, Epoch, Incarnation, Time};
 use lessor_server::node::{Node, NodeConfig, ParentConfig};
 use lessor_server::record::Record;
@@ -13,7 +13,7 @@ use lessor_server::token::{Key, TokenKeys};
 use super::holders::{client, repository, resource, template};
 
 const CAPACITY: u64 = 300;
-const LEASE: u64 = 60;
+pub(super) const LEASE: u64 = 60;
 const AUTHORITY: u64 = 4;
 /// When the first leader dies, and the second one begins.
 const DEATH: u64 = 100;
@@ -23,12 +23,12 @@ const SOONEST: u64 = 5;
 
 /// A client of Doorman's, in whatever language: it keeps what it does not know.
 #[derive(Debug)]
-struct Poller {
+pub(super) struct Poller {
     name: String,
     wants: f64,
-    lease: Option<Grant>,
+    pub(super) lease: Option<Grant>,
     /// When its lease ends, in Unix time.
-    expiry: u64,
+    pub(super) expiry: u64,
     next: u64,
     reaches: bool,
 }
@@ -39,7 +39,7 @@ struct Street {
     pollers: Vec<Poller>,
 }
 
-fn second(second: u64) -> Time {
+pub(super) fn second(second: u64) -> Time {
     Time::ZERO + Duration::from_secs(second)
 }
 
@@ -52,7 +52,7 @@ fn config(epoch: u64, record: Record) -> NodeConfig {
     }
 }
 
-fn terms() -> Template {
+pub(super) fn terms() -> Template {
     let seconds = Duration::from_secs;
     Template { lease_length: seconds(LEASE), refresh_interval: seconds(16), ..template(CAPACITY as f64) }
 }
@@ -71,17 +71,19 @@ fn left(stop: Option<u64>) -> Record {
 // === impl Poller ===
 
 impl Poller {
-    fn new(name: &str, wants: f64, next: u64) -> Poller {
+    pub(super) fn new(name: &str, wants: f64, next: u64) -> Poller {
         Poller { name: name.to_owned(), wants, lease: None, expiry: 0, next, reaches: true }
     }
 
     /// The request that it makes, showing `lease`.
-    fn ask(&self, lease: Option<&Grant>) -> Ask {
+    pub(super) fn ask(&self, lease: Option<&Grant>) -> Ask {
         let has = |grant: &Grant| Has {
             capacity: grant.capacity,
             order: grant.order,
             token: grant.token.clone(),
-            lasts: None,
+            // It says nothing else of how long that is.
+            lasts: Some(Lasts { length: grant.length, remaining: grant.length, counts: Duration::ZERO }),
+            expiry: self.expiry,
         };
         Ask {
             kind: HolderKind::Client,
@@ -102,7 +104,7 @@ impl Poller {
         }
     }
 
-    fn poll(&mut self, node: &mut Node, now: u64) {
+    pub(super) fn poll(&mut self, node: &mut Node, now: u64) {
         let answer = node.ask(second(now), &self.ask(self.lease.as_ref())).expect("a template covers it");
         self.next = now + SOONEST;
         if let Some(grant) = answer.grants.into_iter().next() {
@@ -112,7 +114,7 @@ impl Poller {
         }
     }
 
-    fn believes(&self, now: u64) -> Amount {
+    pub(super) fn believes(&self, now: u64) -> Amount {
         let lease = self.lease.as_ref().filter(|_| now < self.expiry);
         lease.map_or(Amount::ZERO, |lease| lease.capacity)
     }

@@ -124,9 +124,9 @@ fn node_report(
 
 fn has(place: Place<'_>, lease: &mut wire::Lease) -> Result<Has, Refusal> {
     let capacity = field::amount(|| place.path("has.capacity"), lease.capacity)?;
-    if lease.expiry_time.is_none() {
+    let Some(expiry) = lease.expiry_time else {
         return Err(Refusal::missing(place.path("has.expiry_time"), "the expiry_time of the lease"));
-    }
+    };
     if lease.refresh_interval.is_none() {
         return Err(Refusal::missing(
             place.path("has.refresh_interval"),
@@ -144,6 +144,7 @@ fn has(place: Place<'_>, lease: &mut wire::Lease) -> Result<Has, Refusal> {
         order,
         token: lease.token.take().unwrap_or_default(),
         lasts,
+        expiry: u64::try_from(expiry).unwrap_or(0),
     })
 }
 
@@ -184,7 +185,7 @@ impl Has {
     fn to_wire(&self) -> wire::Lease {
         wire::Lease {
             // Doorman's server reads neither of the first two.
-            expiry_time: Some(0),
+            expiry_time: Some(i64::try_from(self.expiry).unwrap_or(i64::MAX)),
             refresh_interval: Some(1),
             capacity: Some(self.capacity.as_f64()),
             epoch: self.order.map(|order| order.epoch.0),

@@ -168,6 +168,7 @@ fn an_ask_survives_the_wire() {
                 order: Some(Order { epoch: Epoch(9), seq: 2 }),
                 token: vec![1, 2],
                 lasts: None,
+                expiry: 0,
             }),
             held: Some(Amount::from_units(3)),
             domains: Some(7),

@@ -232,6 +232,7 @@ fn has() -> impl Strategy<Value = Has> {
         order,
         token,
         lasts: None,
+        expiry: 0,
     })
 }
 

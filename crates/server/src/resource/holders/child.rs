@@ -16,6 +16,8 @@ use crate::token::PollerLife;
 
 /// The value of `heard` for a holder that was not charged for what it showed.
 const NOTHING_SHOWN: u64 = u64::MAX;
+/// The same for one that was never granted anything, not even nothing.
+const UNANSWERED: u64 = u64::MAX - 1;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Child {
@@ -112,7 +114,7 @@ impl Child {
             born: life.epoch,
             account: Account::default(),
             demands,
-            heard: if incarnated { 0 } else { NOTHING_SHOWN },
+            heard: if incarnated { 0 } else { UNANSWERED },
             basis: now,
             next_seq: 1,
             round: 0,
@@ -207,6 +209,18 @@ impl Child {
         Some(seq)
     }
 
+    /// Something is granted to it, or nothing.
+    pub(crate) fn note_answer(&mut self) {
+        if !self.incarnated && self.heard == UNANSWERED {
+            self.heard = NOTHING_SHOWN;
+        }
+    }
+
+    /// Whether it is a life of a holder without incarnation that was never answered: that is any life of its id which shows none.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        !self.incarnated && self.heard == UNANSWERED && self.account.is_empty()
+    }
+
     /// The number of the last grant as its holder knows it.
     pub(crate) fn last_seq(&self) -> u64 {
         self.on_the_wire(self.next_seq - 1)
@@ -239,7 +253,7 @@ impl Child {
     /// show, who would then use what this one is charged for.
     pub(crate) fn may_show(&self, amount: Amount) -> bool {
         let has_nothing = amount == Amount::ZERO && self.account.is_empty();
-        let has_shown = self.heard != NOTHING_SHOWN && self.heard == amount.as_micros();
+        let has_shown = self.heard < UNANSWERED && self.heard == amount.as_micros();
         !self.incarnated && (has_nothing || has_shown || self.account.oldest_of(amount).is_some())
     }
 

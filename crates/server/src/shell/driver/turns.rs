@@ -361,8 +361,13 @@ mod tests {
         let recalled = grant(&first).expect("something is recalled");
         assert_eq!(waits(&driver), (vec![1, 0, 0], 0), "it is not back yet");
         driver.ready(one).unwrap();
-        let has =
-            Has { capacity: recalled.capacity, order: recalled.order, token: recalled.token, lasts: None };
+        let has = Has {
+            capacity: recalled.capacity,
+            order: recalled.order,
+            token: recalled.token,
+            lasts: None,
+            expiry: 0,
+        };
         let report = Report { has: Some(has), ..wants(200.0) };
         let report =
             StreamReport { id: ReportId(2), target_epoch: None, renew_all: false, reports: vec![report] };
