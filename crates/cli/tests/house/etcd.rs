@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -100,6 +101,18 @@ impl Etcd {
         }
     }
 
+    /// Keeps a copy of all that it has, as of a machine that was stopped. Call it when it was killed.
+    pub(crate) fn keep_copy(&self) {
+        copy(&self.directory.path().join("data"), &self.directory.path().join("copy"));
+    }
+
+    /// Has what it had when the copy was made, and nothing else. Call it when it was killed.
+    pub(crate) fn put_copy_back(&self) {
+        let data = self.directory.path().join("data");
+        std::fs::remove_dir_all(&data).unwrap();
+        copy(&self.directory.path().join("copy"), &data);
+    }
+
     fn log(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
     }
@@ -114,6 +127,18 @@ impl Drop for Etcd {
 /// In memory where that can be had: how slow a disk is is not looked at here, and etcd waits for it with every write.
 fn directory() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+/// Copies a directory with all that is in it.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to),
+            false => _ = std::fs::copy(entry.path(), to).unwrap(),
+        }
+    }
 }
 
 fn free_ports() -> [u16; 3] {

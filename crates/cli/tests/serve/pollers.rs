@@ -150,3 +150,59 @@ async fn clients_that_poll_keep_what_they_have_where_tasks_with_a_key_of_their_o
     flags.extend(["--ttl", "2s", "--authority", "1s", "--keep-alive", "200ms"]);
     tokio::join!(is_replaced(Nature::Echoes, "one", &flags), is_replaced(Nature::Forgets, "other", &flags));
 }
+
+/// Asks until it has what it wants.
+async fn until_it_has_all(house: &House, client: &mut Client) {
+    let mut server = house.capacity().await;
+    eventually("all that is wanted is granted", async || {
+        client.ask(&mut server).await;
+        client.has() == Amount::from_f64(client.holder.wants)
+    })
+    .await;
+}
+
+/// An etcd is put back as it was before most of what is out was granted. The record says that little of it is.
+#[tokio::test]
+async fn an_old_record_is_found_out_by_the_first_client_that_polls() {
+    let Some(mut etcd) = Etcd::started().await else { return };
+    let url = etcd.url();
+    let directory = tempfile::tempdir().unwrap();
+    let key = directory.path().join("key");
+    std::fs::write(&key, "7f".repeat(32)).unwrap();
+    let mut flags = vec!["--etcd", &url, "--token-key", key.to_str().unwrap()];
+    flags.extend(["--ttl", "2s", "--authority", "1s", "--keep-alive", "200ms"]);
+    let leases = |learning| config(learning).replace("lease_length: 8", "lease_length: 30");
+    let mut house = House::open_with(&leases(NOTHING_BEFORE), &flags).await;
+    let mut first = Client::new("first", Nature::Echoes);
+    first.holder.wants = 10.0;
+    until_it_has_all(&house, &mut first).await;
+    house.crash().await;
+    etcd.kill();
+    etcd.keep_copy();
+    assert!(etcd.start().await, "etcd does not start");
+
+    house = house.start_again().await;
+    let mut second = Client::new("second", Nature::Echoes);
+    second.holder.wants = 60.0;
+    until_it_has_all(&house, &mut second).await;
+    house.crash().await;
+    etcd.kill();
+    etcd.put_copy_back();
+    assert!(etcd.start().await, "etcd does not start");
+    house.configure(&leases(""));
+    let house = house.start_again().await;
+    let (mut server, mut fresh) = (house.capacity().await, Client::new("fresh", Nature::Echoes));
+    eventually("it is found out", async || {
+        second.ask(&mut server).await;
+        house.metric("lessor_records_distrusted_total").await == 1.0
+    })
+    .await;
+    assert!(second.has() > Amount::ZERO, "too slow: what is tested was over");
+    for _ in 0..20 {
+        for client in [&mut fresh, &mut first, &mut second] {
+            client.ask(&mut server).await;
+        }
+        check([&fresh, &first, &second].map(Client::has), [&fresh, &first, &second]);
+    }
+    house.stop().await;
+}
