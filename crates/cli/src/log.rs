@@ -93,7 +93,7 @@ fn parse(text: &str) -> Result<EnvFilter, String> {
     }
     EnvFilter::builder()
         .with_regex(false)
-        .parse(text)
+        .parse(directives.join(","))
         .map_err(|fault| format!("found {text:?}: {fault}; {WANTED}"))
 }
 

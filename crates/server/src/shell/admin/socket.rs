@@ -1,6 +1,6 @@
 //! The socket of an admin port at a path of this machine, which its owner alone may open.
 
-use std::fs::Permissions;
+use std::fs::{Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -16,12 +16,14 @@ const BACKLOG: u32 = 128;
 /// The longest wait for a process that may serve there.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// The device of a file, its number there, and the time at which it was made.
+type FileIdentity = (u64, u64, i64, i64);
+
 /// The file of a socket, removed with this unless another has taken its place.
 #[derive(Debug)]
 pub(super) struct SocketFile {
     path: PathBuf,
-    /// The device and the number of the file there.
-    identity: (u64, u64),
+    identity: FileIdentity,
 }
 
 /// Listens at `path`. A socket there whose process has ended is replaced.
@@ -60,15 +62,20 @@ fn listen(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     let _ = rustix::fs::fchmod(&socket, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR);
     socket.bind(path)?;
     let made = std::fs::symlink_metadata(path)?;
-    let file = SocketFile { path: path.to_owned(), identity: (made.dev(), made.ino()) };
+    let file = SocketFile { path: path.to_owned(), identity: identity(&made) };
     std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
     // Nobody is let in before: a socket that is only bound refuses.
     Ok((socket.listen(BACKLOG)?, file))
 }
 
+/// The identity of a file. A file system gives the number of one that is gone to the next, and that is of another time.
+fn identity(of: &Metadata) -> FileIdentity {
+    (of.dev(), of.ino(), of.mtime(), of.mtime_nsec())
+}
+
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        let is_ours = |found: std::fs::Metadata| (found.dev(), found.ino()) == self.identity;
+        let is_ours = |found: Metadata| identity(&found) == self.identity;
         if std::fs::symlink_metadata(&self.path).is_ok_and(is_ours) {
             // It is replaced by the next one if it stays.
             let _ = std::fs::remove_file(&self.path);
@@ -90,6 +97,8 @@ mod tests {
         let taken = bind(&path).await.expect_err("somebody lives there").to_string();
         assert!(taken.contains("another process serves there, and lives"), "{taken}");
         drop(listener);
+        // Two that are made within a tick of the clock could be one by their numbers.
+        std::fs::hard_link(&path, directory.path().join("kept")).expect("it has another name");
         // As after a crash: the file is there, and nobody listens.
         let (_listener, again) = bind(&path).await.expect("the old one is replaced");
         drop(file);
