@@ -182,7 +182,7 @@ impl Server {
         let (capacity, routes, health) =
             grpc::routes(Arc::clone(&driver), Arc::clone(&gate), Arc::clone(&lines), options.request_bytes)
                 .await;
-        let bodies = Bodies::new(Arc::clone(&driver), options.request_bytes);
+        let bodies = Bodies::new(Arc::clone(&driver), options.request_bytes, request_time);
         let routes = Routes::from(routes.into_axum_router().merge(web.clone()).fallback(grpc::nowhere));
         let service = PortService { capacity, routes, bodies, request_time, stopped: stopped.clone() };
         let guard = |port| certificates.server.as_ref().map(|tls| HandshakeGuard::new(Arc::clone(tls), port));

@@ -7,10 +7,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use axum::body::{Bytes, HttpBody};
-use axum::http::{Method, Request};
+use axum::http::Request;
 use hyper::body::Frame;
+use lessor_client::internals::clock;
 use lessor_proto::message::Refusal;
 use tonic::Status;
 use tonic::body::Body;
@@ -36,6 +38,8 @@ struct BodyRules {
     most: usize,
     /// The bytes of a message in which there cannot be too much of anything.
     uncounted: usize,
+    /// The time that a message may take from its first byte to its last.
+    patience: Duration,
     taken: AtomicUsize,
 }
 
@@ -48,6 +52,8 @@ pub(super) struct Whole {
     begun: Vec<u8>,
     /// The part of the budget that it has.
     share: usize,
+    /// The end of the time that it has; absent where nothing has begun, or has not been waited for yet.
+    late: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// Whether all passes as it is, as a message is too large or compressed, which tonic refuses.
     is_given_up: bool,
 }
@@ -55,10 +61,10 @@ pub(super) struct Whole {
 // === impl Bodies ===
 
 impl Bodies {
-    /// Bodies of messages that may have so many bytes each.
-    pub(super) fn new(driver: Arc<Driver>, most: usize) -> Bodies {
+    /// Bodies of messages that may have so many bytes each, and may take so long from their first byte to their last.
+    pub(super) fn new(driver: Arc<Driver>, most: usize, patience: Duration) -> Bodies {
         let uncounted = count::harmless(driver.limits());
-        Bodies(Arc::new(BodyRules { driver, most, uncounted, taken: AtomicUsize::new(0) }))
+        Bodies(Arc::new(BodyRules { driver, most, uncounted, patience, taken: AtomicUsize::new(0) }))
     }
 
     /// The request with a body that obeys these rules, if it is a call of the capacity service.
@@ -73,16 +79,14 @@ impl Bodies {
         }
     }
 
-    /// Another request with such a body. Pages have none.
+    /// Another request with such a body, whatever its method: services look at the path alone.
     pub(super) fn guard(&self, request: Request<Body>) -> Request<Body> {
-        if request.method() == Method::GET {
-            return request;
-        }
         request.map(|inner| Body::new(self.whole(inner, &[])))
     }
 
     fn whole(&self, inner: Body, parts: &'static [RepeatedField]) -> Whole {
-        Whole { inner, bodies: self.clone(), parts, begun: Vec::new(), share: 0, is_given_up: false }
+        let (bodies, begun) = (self.clone(), Vec::new());
+        Whole { inner, bodies, parts, begun, share: 0, late: None, is_given_up: false }
     }
 
     fn take(&self, bytes: usize) -> Result<(), Status> {
@@ -163,6 +167,24 @@ impl Whole {
         is_compressed || length(bytes).is_some_and(|length| length > self.bodies.0.most)
     }
 
+    /// Waits until a message that has begun has taken too long.
+    fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.begun.is_empty() {
+            return Poll::Pending;
+        }
+        let patience = self.bodies.0.patience;
+        let late = self.late.get_or_insert_with(|| Box::pin(clock::sleep_until(clock::now() + patience)));
+        late.as_mut().poll(cx)
+    }
+
+    /// Keeps no message that never ends: its part of the budget is for others.
+    fn give_up(&mut self) -> Status {
+        self.begun = Vec::new();
+        self.late = None;
+        self.bodies.give_back(std::mem::take(&mut self.share));
+        Status::deadline_exceeded(format!("a message was not whole after {:?}", self.bodies.0.patience))
+    }
+
     /// Has the part of the budget that so many bytes take.
     fn pay(&mut self, bytes: usize) -> Result<(), Status> {
         let due = bytes.saturating_sub(FREE);
@@ -186,7 +208,11 @@ impl HttpBody for Whole {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::BoxError>>> {
         let body = self.get_mut();
         loop {
-            let frame = match ready!(Pin::new(&mut body.inner).poll_frame(cx)) {
+            let polled = Pin::new(&mut body.inner).poll_frame(cx);
+            if polled.is_pending() && body.poll_late(cx).is_ready() {
+                return Poll::Ready(Some(Err(body.give_up().into())));
+            }
+            let frame = match ready!(polled) {
                 Some(Ok(frame)) => frame,
                 Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
                 // tonic says what is wrong with a message that ends too early.
@@ -202,7 +228,10 @@ impl HttpBody for Whole {
             };
             match body.hear(data) {
                 Ok(whole) if whole.is_empty() => {}
-                Ok(whole) => return Poll::Ready(Some(Ok(Frame::data(whole)))),
+                Ok(whole) => {
+                    body.late = None;
+                    return Poll::Ready(Some(Ok(Frame::data(whole))));
+                }
                 Err(status) => {
                     body.begun = Vec::new();
                     return Poll::Ready(Some(Err(status.into())));
@@ -223,4 +252,66 @@ fn length(bytes: &[u8]) -> Option<usize> {
     let header = bytes.first_chunk::<HEADER>()?;
     let [_, length @ ..] = header;
     usize::try_from(u32::from_be_bytes(*length)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use axum::body::Body as PageBody;
+    use futures_util::{StreamExt, stream};
+    use lessor_proto::{Amount, Epoch};
+
+    use super::*;
+    use crate::node::NodeConfig;
+    use crate::repository::{Glob, Repository, Template};
+
+    fn bodies(patience: Duration) -> Bodies {
+        let template = Template::new(Glob::new("*").unwrap(), Amount::from_units(100));
+        let repository = Repository::new(vec![template]).unwrap();
+        let config = NodeConfig::new("root", Epoch(1));
+        Bodies::new(
+            Arc::new(Driver::new(config, repository, "127.0.0.1:1".to_owned(), 10)),
+            4 << 20,
+            patience,
+        )
+    }
+
+    /// A request with `bytes` of a message of 3 MiB, and no end.
+    fn begun(method: &str, path: &str, bytes: usize) -> Request<Body> {
+        let mut first = vec![0, 0, 0x30, 0, 0];
+        first.resize(bytes, 7);
+        let data = stream::iter([Ok::<_, Status>(Bytes::from(first))]).chain(stream::pending());
+        let body = Body::new(PageBody::from_stream(data));
+        Request::builder().method(method).uri(path).body(body).unwrap()
+    }
+
+    async fn heard(body: &mut (impl HttpBody<Data = Bytes, Error: Into<axum::BoxError>> + Unpin)) -> String {
+        let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await.expect("no end was sent");
+        frame.map(|_| ()).map_err(Into::into).expect_err("no message is whole").to_string()
+    }
+
+    #[tokio::test]
+    async fn a_message_that_never_ends_gives_its_part_of_the_budget_back() {
+        let bodies = bodies(Duration::from_millis(20));
+        let taken = || bodies.0.taken.load(Ordering::Relaxed);
+        let mut body = bodies.guard(begun("POST", "/grpc.health.v1.Health/Check", 1 << 20)).into_body();
+        let mut heard = Box::pin(heard(&mut body));
+        assert!(futures_util::poll!(&mut heard).is_pending());
+        assert!(taken() > 0, "it takes its part");
+        assert!(heard.await.contains("a message was not whole after 20ms"));
+        assert_eq!(taken(), 0, "and does not keep it");
+    }
+
+    #[tokio::test]
+    async fn whatever_the_method_is_an_unfinished_message_is_within_the_budget() {
+        let bodies = bodies(Duration::from_secs(60));
+        for (number, method) in ["GET", "POST", "PUT"].into_iter().enumerate() {
+            let before = bodies.0.taken.load(Ordering::Relaxed);
+            let request = begun(method, "/grpc.health.v1.Health/Check", (number + 1) << 20);
+            let mut body = bodies.guard(request).into_body();
+            assert!(futures_util::poll!(Box::pin(heard(&mut body))).is_pending());
+            assert!(bodies.0.taken.load(Ordering::Relaxed) > before, "{method}");
+        }
+    }
 }

@@ -230,6 +230,11 @@ impl Driver {
         &self.config.message
     }
 
+    /// The resources that one stream may have.
+    pub(super) fn resources_per_stream(&self) -> usize {
+        self.config.resources_per_stream
+    }
+
     /// The greatest error of clocks.
     pub(super) fn drift(&self) -> Drift {
         self.config.drift

@@ -90,7 +90,8 @@ pub(super) async fn open(
 ) -> Result<Downs, Status> {
     let hello = hello(&driver, &mut ups).await?;
     let bearer = visit.as_ref().and_then(Visit::bearer).map(str::to_owned);
-    let pass = Pass::open(visit, &hello).map_err(|refusal| refused(&driver, refusal))?;
+    let pass = Pass::open(visit, &hello, driver.resources_per_stream())
+        .map_err(|refusal| refused(&driver, refusal))?;
     let (key, mailbox, ups) = match driver.connect(&hello) {
         Ok((key, mailbox)) => (Some(key), mailbox, Some(ups)),
         Err(Unanswered::NotLeading(leader)) => {

@@ -32,6 +32,8 @@ pub(super) struct Pass {
 struct Guest {
     visit: Visit,
     rights: StreamRights,
+    /// The resources that any stream may have. Names that the node refuses count as well, as they are remembered.
+    resources: usize,
     purse: Option<Arc<Purse>>,
     _paid: Option<PaidStream>,
 }
@@ -44,13 +46,13 @@ const BURST: Duration = Duration::from_secs(2);
 // === impl Pass ===
 
 impl Pass {
-    /// The pass of whoever says `hello`.
+    /// The pass of whoever says `hello`, on a stream that may have so many resources.
     ///
     /// # Errors
     /// When no rule lets it open a stream as that holder.
-    pub(super) fn open(visit: Option<Visit>, hello: &Hello) -> Result<Pass, Refusal> {
+    pub(super) fn open(visit: Option<Visit>, hello: &Hello, resources: usize) -> Result<Pass, Refusal> {
         let (kind, holder) = (hello.kind, hello.holder.clone());
-        let guest = visit.map(|visit| Guest::enter(visit, kind, &holder)).transpose()?;
+        let guest = visit.map(|visit| Guest::enter(visit, kind, &holder, resources)).transpose()?;
         let [of_client, of_node] = MESSAGES;
         let rate = if kind == HolderKind::Node { of_node } else { of_client };
         Ok(Pass { kind, holder, guest, pace: Tempo::new(rate, BURST), is_paid: false, wait: None })
@@ -85,8 +87,9 @@ impl Pass {
     /// When it is a report that is refused.
     pub(super) fn check(&mut self, mut up: Up) -> Result<Option<Up>, Refusal> {
         let Some(guest) = &mut self.guest else { return Ok(Some(up)) };
-        let most = guest.purse.as_ref().and_then(|purse| purse.resources());
-        let ruling = guest.rights.check(&mut up, most);
+        let of_identity = guest.purse.as_ref().and_then(|purse| purse.resources());
+        let most = of_identity.map_or(guest.resources, |most| most.min(guest.resources));
+        let ruling = guest.rights.check(&mut up, Some(most));
         guest.visit.note(&ruling)?;
         Ok((!ruling.is_passed_over).then_some(up))
     }
@@ -120,12 +123,12 @@ impl fmt::Debug for Pass {
 // === impl Guest ===
 
 impl Guest {
-    fn enter(visit: Visit, kind: HolderKind, holder: &ClientId) -> Result<Guest, Refusal> {
+    fn enter(visit: Visit, kind: HolderKind, holder: &ClientId, resources: usize) -> Result<Guest, Refusal> {
         let admitted = visit.rights(kind, holder).map_err(|denial| denial.refusal())?;
         let rights = StreamRights::new(admitted, visit.stance());
         let purse = visit.purse();
         let paid = purse.as_ref().map(Purse::pay_stream).transpose()?;
-        Ok(Guest { visit, rights, purse, _paid: paid })
+        Ok(Guest { visit, rights, resources, purse, _paid: paid })
     }
 
     fn review(&mut self, kind: HolderKind, holder: &ClientId) -> Review {
