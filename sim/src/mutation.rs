@@ -28,7 +28,7 @@ pub enum DriverRule {
     DomainTold,
     /// Time that a clock did not show is looked for, by clients, leaders and candidates alike.
     PausesSeen,
-    /// Whoever opens a stream again is held against the rules of access again.
+    /// A holder that opens a stream again is held against the rules of access again.
     RightsHeld,
     /// The stream ends of a holder that loses a right, where the node cannot recall what it has at that moment.
     RevokedOrEnded,

@@ -54,11 +54,11 @@ struct Header {
 // === impl Service ===
 
 impl Service {
-    async fn start(server: SocketAddr) -> Service {
+    async fn start(program: &Path, server: SocketAddr) -> Service {
         let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = free.local_addr().unwrap();
         drop(free);
-        let mut child = Command::new(example().await)
+        let mut child = Command::new(program)
             .args([server.to_string(), address.to_string()])
             .stdin(Stdio::null())
             .kill_on_drop(true)
@@ -151,11 +151,13 @@ async fn the_example_in_axum_does_what_its_header_says() {
     assert!(header.option("--state-dir").starts_with("/tmp/"));
 
     let config = std::fs::read_to_string(repository_file(header.option("--config"))).unwrap();
+    // A build may take longer than the server learns.
+    let program = example().await;
     // Ten seconds of learning are as good as sixty.
     let config = config.replace("lease_length: 60", "lease_length: 10");
     let memory = tempfile::tempdir().unwrap();
     let mut server = House::open_with(&config, &["--state-dir", memory.path().to_str().unwrap()]).await;
-    let service = Service::start(server.address()).await;
+    let service = Service::start(&program, server.address()).await;
     let first = service.ask(path, field).await;
     assert_eq!(first.status, 503, "{first:?}");
     eventually("the service knows why it has nothing", async || {

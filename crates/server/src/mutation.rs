@@ -168,9 +168,9 @@ pub enum Rule {
     ToldBelow,
     /// A holder is sent only the kinds of message that it knows.
     KnownKinds,
-    /// What is revoked stays charged until that is acknowledged, or its lease has ended.
+    /// A lease that is revoked stays charged until that is acknowledged, or its lease has ended.
     RevokedCharged,
-    /// Whoever may hold nothing any more counts as one that wants nothing.
+    /// A holder that may hold nothing any more counts as one that wants nothing.
     RevokedWantsNothing,
     /// Nothing is lent to a node that may hold nothing of it any more.
     RevokedBorrowsNothing,

@@ -113,7 +113,7 @@ pub struct Resource {
     lending: Lending,
     /// The holders that make room if there is none.
     idlers: Idlers,
-    /// What those have said whose demands are cut.
+    /// The demands that were said, of holders whose demands are cut.
     said: SaidDemands,
     learning: Learning,
     /// The claims of what is left from before.

@@ -179,8 +179,8 @@ impl Simulation {
         None
     }
 
-    /// Whoever may hold a resource and wants some of it has a place, unless all are taken by those who have or want something. And
-    /// whoever may not has nothing.
+    /// A holder that may hold a resource and wants some of it has a place, unless all are taken by those who have or want
+    /// something. And one that may not has nothing.
     pub(super) fn judge_places(&mut self, resource: u16) {
         for hold in 0..self.holdings.len() {
             let holding = &self.holdings[hold];
@@ -245,7 +245,7 @@ impl Simulation {
         self.sites.len() > 1 && (by_rules || by_template)
     }
 
-    /// What a holding counts for at the root: its wants, its weight and its priority.
+    /// The demand that a holding counts for at the root: its wants, its weight and its priority.
     pub(super) fn counted_demand(&self, holding: &Holding) -> lessor_algorithms::Demand {
         let resource = &self.resources[usize::from(holding.resource)];
         let mut demand = lessor_algorithms::Demand {

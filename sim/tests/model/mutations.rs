@@ -13,13 +13,14 @@ use lessor_sim::mutation::GrantorRule::{
     ClaimWritten, ClaimedOnce, ClaimsLimited, CoveredLease, CreditAtAck, DomainAck, DriftMargin,
     EarlierConfirmed, EarlierCounted, EchoCounted, EchoUnchanged, EmptyIsUnknown, EndChecked, EndTold,
     FullCharge, FullGhost, FullRest, Ghost, IdleMakeRoom, InheritLasting, InheritShown, KeptFree,
-    KindAfterOther, KindRecorded, KnownBelow, LearnAsShown, LearnRunning, LearnWritten, LendUnwanted,
-    LineIsPart, LoanCharged, LoanRecalled, MarkFirst, MarkOfKind, NamesakesAreTwo, NestedEnd, NewestConfig,
-    NodeGhost, NodesCapped, NumberAhead, OldLeadersCharged, OldLivesCharged, OldRecordDoubted, OutCounts,
-    OwnKept, PartsInTurn, PartsWhole, PeakFromSpare, PollersProven, PostCut, RecallToPart, RenewAfterDebt,
-    ResealLate, RestChecked, RestGuarded, RevokedBorrowsNothing, RevokedCharged, RevokedWantsNothing,
-    RoomFromIdle, SaidAnew, ShownBeyondLimit, ShownIsAll, ShownKept, TokenAmount, TokenCheck, ToldBelow,
-    ToldOnce, TurnsCorrected, TurnsWait, UnansweredReplaced, UnitsCounted, UnitsWithinBurst, UntoldIsUnknown,
+    KindAfterOther, KindRecorded, KnownBelow, KnownKinds, LearnAsShown, LearnRunning, LearnWritten,
+    LendUnwanted, LineIsPart, LoanCharged, LoanRecalled, MarkFirst, MarkOfKind, NamesakesAreTwo, NestedEnd,
+    NewestConfig, NodeGhost, NodesCapped, NumberAhead, OldLeadersCharged, OldLivesCharged, OldRecordDoubted,
+    OutCounts, OwnKept, PartsInTurn, PartsWhole, PeakFromSpare, PollersProven, PostCut, RecallToPart,
+    RenewAfterDebt, ResealLate, RestChecked, RestGuarded, RevokedBorrowsNothing, RevokedCharged,
+    RevokedWantsNothing, RoomFromIdle, SaidAnew, ShownBeyondLimit, ShownIsAll, ShownKept, TokenAmount,
+    TokenCheck, ToldBelow, ToldOnce, TurnsCorrected, TurnsWait, UnansweredReplaced, UnitsCounted,
+    UnitsWithinBurst, UntoldIsUnknown,
 };
 use lessor_sim::mutation::HolderRule::{
     DeadlineStays, Fence, FromReport, InOrder, OutIsHeld, PromiseKept, RenewAdopted, SafeWithinLease,
@@ -61,7 +62,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 75] = [
+const NOT_NOTICED: [(Mutation, &str); 79] = [
     // There are no marks, and one succession in a row.
     (Grantor(FullRest), "unary, a succession"),
     (Grantor(RestGuarded), "unary, a succession"),
@@ -165,6 +166,8 @@ const NOT_NOTICED: [(Mutation, &str); 75] = [
     (Grantor(ClaimInSteps), "unary, a succession"),
     // Nobody is forgotten before an earlier report of it comes.
     (Grantor(NumberAhead), "unary"),
+    // All are of one version.
+    (Grantor(KnownKinds), "a node between, streams"),
     // No name is given twice.
     (Grantor(NamesakesAreTwo), "a node between"),
 ];

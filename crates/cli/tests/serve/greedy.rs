@@ -106,7 +106,7 @@ async fn a_request_that_never_ends_is_given_up() {
 
 /// The most memory that a server may have had at once here: the budget of unfinished requests, what is free in each of them,
 /// what a few messages take while they are decoded, and what it has anyway.
-const MOST_MEMORY: usize = 160 << 20;
+const MOST_MEMORY: usize = 256 << 20;
 
 /// A body that begins a message and never ends it.
 struct Endless {

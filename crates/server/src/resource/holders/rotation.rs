@@ -291,6 +291,8 @@ impl RotationTurns {
         match self.seats.get(claim.slot).and_then(|seat| seat.poll).filter(|_| !is_there) {
             Some(poll) if !poll.is_awaited(now) => None,
             Some(poll) if !poll.is_expected(now, self.quantum) => Some(poll.next()),
+            // It never polled, as one that listened until its stream broke: it is waited for when it has come back.
+            None if !is_there && !claim.awake => None,
             _ => Some(Time::ZERO),
         }
     }
