@@ -23,16 +23,15 @@ pub(crate) enum LogFormat {
 #[derive(Debug)]
 pub(crate) struct LogFilter {
     handle: reload::Handle<EnvFilter, Registry>,
+    /// The text of the one at the start, which may be less strict than others: it comes from the environment.
+    start: String,
     /// The text of the one in force.
     text: Mutex<String>,
 }
 
 /// Writes logs to standard error from here on: what `RUST_LOG` says, or `default`; and the audit log, whatever that says.
 pub(crate) fn start(format: LogFormat, default: &str) -> LogFilter {
-    let said = std::env::var(EnvFilter::DEFAULT_ENV).ok();
-    let said = said.and_then(|text| Some((EnvFilter::try_new(&text).ok()?, text)));
-    let (filter, text) = said.unwrap_or_else(|| (EnvFilter::new(default), default.to_owned()));
-    let (filter, handle) = reload::Layer::new(filter);
+    let (filter, changes) = LogFilter::new(std::env::var(EnvFilter::DEFAULT_ENV).ok(), default);
     let audit = filter_fn(|event| event.target() == "lessor::audit").with_max_level_hint(LevelFilter::INFO);
     let colours = std::io::stderr().is_terminal();
     let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(colours);
@@ -41,7 +40,7 @@ pub(crate) fn start(format: LogFormat, default: &str) -> LogFilter {
         LogFormat::Json => lines.json().boxed(),
     };
     tracing_subscriber::registry().with(lines.with_filter(filter.or(audit))).init();
-    LogFilter { handle, text: Mutex::new(text) }
+    changes
 }
 
 /// Logs panics as everything else, with the place and the reason.
@@ -56,6 +55,15 @@ pub(crate) fn note_panics() {
 // === impl LogFilter ===
 
 impl LogFilter {
+    /// The filter that somebody has said, if it is one, or `default`; and the means to change it.
+    fn new(said: Option<String>, default: &str) -> (reload::Layer<EnvFilter, Registry>, LogFilter) {
+        let said = said.and_then(|text| Some((EnvFilter::try_new(&text).ok()?, text)));
+        let (filter, start) = said.unwrap_or_else(|| (EnvFilter::new(default), default.to_owned()));
+        let (filter, handle) = reload::Layer::new(filter);
+        let text = Mutex::new(start.clone());
+        (filter, LogFilter { handle, start, text })
+    }
+
     /// The text of the filter in force.
     pub(crate) fn text(&self) -> String {
         self.text.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -67,20 +75,20 @@ impl LogFilter {
     /// When it is none, with what was found and what was wanted.
     pub(crate) fn set(&self, text: &str) -> Result<(), String> {
         let mut in_force = self.text.lock().unwrap_or_else(PoisonError::into_inner);
-        let filter = if *in_force == text {
-            EnvFilter::try_new(text).map_err(|fault| fault.to_string())
+        let (filter, text) = if text == self.start {
+            (EnvFilter::try_new(text).map_err(|fault| fault.to_string())?, text.to_owned())
         } else {
-            parse(text)
+            parse(text)?
         };
-        self.handle.reload(filter?).map_err(|fault| fault.to_string())?;
-        text.clone_into(&mut in_force);
+        self.handle.reload(filter).map_err(|fault| fault.to_string())?;
+        *in_force = text;
         Ok(())
     }
 }
 
-/// The filter that `text` is. The library takes any word for a target, and so a level with a slip in it would silence everything
+/// The filter that `text` is, and its text without blanks that say nothing. The library takes any word for a target, and so a level with a slip in it would silence everything
 /// else: here a directive without a level has to be a level.
-fn parse(text: &str) -> Result<EnvFilter, String> {
+fn parse(text: &str) -> Result<(EnvFilter, String), String> {
     const WANTED: &str =
         "wanted off, error, warn, info, debug or trace, or TARGET=LEVEL, several with commas between";
     let directives: Vec<&str> = text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
@@ -91,15 +99,42 @@ fn parse(text: &str) -> Result<EnvFilter, String> {
     if let Some(slip) = directives.iter().filter(is_bare).find(|part| part.parse::<LevelFilter>().is_err()) {
         return Err(format!("found {slip:?}, which is no level; {WANTED}"));
     }
-    EnvFilter::builder()
-        .with_regex(false)
-        .parse(directives.join(","))
-        .map_err(|fault| format!("found {text:?}: {fault}; {WANTED}"))
+    let joined = directives.join(",");
+    let filter = EnvFilter::builder().with_regex(false).parse(&joined);
+    let filter = filter.map_err(|fault| format!("found {text:?}: {fault}; {WANTED}"))?;
+    Ok((filter, joined))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_filter_of_the_start_comes_back_however_loose_it_is() {
+        for start in ["lessor_server", "", "info ,lessor=debug", " warn"] {
+            let (_layer, filter) = LogFilter::new(Some(start.to_owned()), "info");
+            filter.set("off").expect(start);
+            assert_eq!(filter.text(), "off");
+            filter.set(start).expect(start);
+            assert_eq!(filter.text(), start);
+        }
+    }
+
+    #[test]
+    fn a_filter_with_blanks_is_the_same_the_second_time() {
+        for (said, text, level) in [
+            ("info ", "info", LevelFilter::INFO),
+            ("warn, lessor=debug", "warn,lessor=debug", LevelFilter::DEBUG),
+            (" é=debug", "é=debug", LevelFilter::DEBUG),
+        ] {
+            let (_layer, filter) = LogFilter::new(None, "error");
+            for _ in 0..2 {
+                filter.set(said).expect(said);
+                let most = filter.handle.with_current(EnvFilter::max_level_hint).expect("it is kept");
+                assert_eq!((filter.text().as_str(), most), (text, Some(level)));
+            }
+        }
+    }
 
     #[test]
     fn a_filter_is_taken_and_what_is_none_is_told() {
