@@ -6,7 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -60,8 +60,8 @@ impl AuditLog {
     /// # Errors
     /// When it cannot be written.
     pub(super) fn open(path: Option<PathBuf>) -> io::Result<AuditLog> {
-        let file = path.as_deref().map(append).transpose()?;
-        let file = Mutex::new(Written { file, is_torn: false });
+        let file = path.as_deref().map(Written::open).transpose()?;
+        let file = Mutex::new(file.unwrap_or_default());
         Ok(AuditLog { path, file, calls: AtomicU64::new(0) })
     }
 
@@ -69,8 +69,8 @@ impl AuditLog {
     pub(in crate::shell) fn reopen(&self) {
         let Some(path) = &self.path else { return };
         let mut written = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        match append(path) {
-            Ok(file) => *written = Written { file: Some(file), is_torn: false },
+        match Written::open(path) {
+            Ok(opened) => *written = opened,
             Err(fault) => {
                 written.file = None;
                 error!(path = %path.display(), %fault, "the audit log cannot be written: acts are refused");
@@ -102,18 +102,28 @@ impl AuditLog {
 // === impl Written ===
 
 impl Written {
+    /// Opens a file. Another process may have died while it wrote the last line.
+    fn open(path: &Path) -> io::Result<Written> {
+        let file = append(path)?;
+        let mut last = [b'\n'];
+        if let Some(at) = file.metadata()?.len().checked_sub(1) {
+            file.read_at(&mut last, at)?;
+        }
+        Ok(Written { file: Some(file), is_torn: last != [b'\n'] })
+    }
+
     fn write(&mut self, path: &Path, line: &str) -> io::Result<()> {
-        let mut file = match self.file.take() {
-            // A file that nobody can find any more keeps nothing.
-            Some(file) if file.metadata()?.nlink() > 0 => file,
-            _ => append(path)?,
-        };
+        // A file that nobody can find any more keeps nothing.
+        match &self.file {
+            Some(file) if file.metadata()?.nlink() > 0 => {}
+            _ => *self = Written::open(path)?,
+        }
+        let Some(file) = &mut self.file else { return Err(io::ErrorKind::NotFound.into()) };
         let start = if self.is_torn { "\n" } else { "" };
         self.is_torn = true;
         file.write_all(format!("{start}{line}\n").as_bytes())?;
         file.sync_data()?;
         self.is_torn = false;
-        self.file = Some(file);
         Ok(())
     }
 }
@@ -126,7 +136,7 @@ fn append(path: &Path) -> io::Result<File> {
         Err(fault) => return Err(fault),
     }
     let mut options = OpenOptions::new();
-    options.append(true).create(true).mode(0o600);
+    options.read(true).append(true).create(true).mode(0o600);
     options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
     let file = options.open(path)?;
     source::check_kind(file.metadata()?.file_type())?;
@@ -176,7 +186,7 @@ impl AuditEntry {
 
 /// The line as anything may show it: what would steer a terminal is escaped, and tokens that somebody has put where they do
 /// not belong are cut off.
-fn safe(line: &str) -> String {
+pub(super) fn safe(line: &str) -> String {
     let mut shown = String::with_capacity(line.len());
     let mut rest = line;
     while let Some(at) = rest.find(bearer::PREFIX) {
@@ -247,6 +257,23 @@ mod tests {
         std::fs::remove_file(&path).expect("it is removed");
         log.record("four").expect("it is written");
         assert_eq!(written(&path), "four\n");
+    }
+
+    #[test]
+    fn a_line_that_another_process_has_not_ended_spoils_no_other() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("audit");
+        let tear = || std::fs::write(&path, "whole\nhal").expect("it is written");
+        let written = || std::fs::read_to_string(&path).expect("it is there");
+        tear();
+        let log = AuditLog::open(Some(path.clone())).expect("it is there");
+        log.record("one").expect("it is written");
+        assert_eq!(written(), "whole\nhal\none\n");
+        tear();
+        log.reopen();
+        log.record("two").expect("it is written");
+        log.record("three").expect("it is written");
+        assert_eq!(written(), "whole\nhal\ntwo\nthree\n");
     }
 
     #[test]
