@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use tracing::{error, info};
 
 use super::Levers;
+use super::audit::safe;
 
 /// The filter of the log, and what it goes back to.
 pub(super) struct LogOverride {
@@ -64,7 +65,12 @@ impl LogOverride {
             None => before,
         };
         let until = clock::now() + time;
-        info!(filter, ?time, former, "another log filter, as an operator wants it");
+        info!(
+            filter = safe(filter),
+            ?time,
+            former = safe(&former),
+            "another log filter, as an operator wants it"
+        );
         let (levers, mine) = (Arc::clone(&self.levers), Arc::clone(&self.changed));
         let wait = tokio::spawn(async move {
             clock::sleep_until(until).await;
@@ -80,21 +86,71 @@ impl LogOverride {
 
     /// Goes back to the filter of before. Returns whether there was another.
     pub(super) fn reset(&self) -> bool {
-        let Some(changed) = lock(&self.changed).take() else { return false };
-        changed.wait.abort();
-        go_back(&*self.levers, &changed.former);
+        // It is kept until the filter is back: another change in between would take this one for the filter of before.
+        let mut changed = lock(&self.changed);
+        let Some(over) = changed.take() else { return false };
+        over.wait.abort();
+        go_back(&*self.levers, &over.former);
         true
     }
 }
 
 fn go_back(levers: &dyn Levers, former: &str) {
-    match levers.set_log_filter(former) {
-        Ok(()) => info!(filter = former, "the log filter of before is back"),
-        Err(fault) => error!(filter = former, fault, "the log filter of before cannot be put in force"),
+    let set = levers.set_log_filter(former);
+    let filter = safe(former);
+    match set {
+        Ok(()) => info!(filter, "the log filter of before is back"),
+        Err(fault) => {
+            error!(filter, fault = safe(&fault), "the log filter of before cannot be put in force");
+        }
     }
 }
 
 /// Locks the state, also after a panic: every change of it is one step.
 fn lock(changed: &Mutex<Option<ChangedFilter>>) -> MutexGuard<'_, Option<ChangedFilter>> {
     changed.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::sync::OnceLock;
+
+    use super::*;
+    use crate::shell::admin::ReadFile;
+
+    /// Levers that note whether a filter is set while nobody else may change it.
+    #[derive(Debug, Default)]
+    struct Watched {
+        filter: Mutex<String>,
+        state: OnceLock<std::sync::Weak<Mutex<Option<ChangedFilter>>>>,
+        are_alone: Mutex<Vec<bool>>,
+    }
+
+    impl Levers for Watched {
+        fn reload(&self) -> Pin<Box<dyn Future<Output = Vec<ReadFile>> + Send + '_>> {
+            Box::pin(std::future::ready(Vec::new()))
+        }
+
+        fn log_filter(&self) -> String {
+            self.filter.lock().expect("nobody panics").clone()
+        }
+
+        fn set_log_filter(&self, filter: &str) -> Result<(), String> {
+            let state = self.state.get().and_then(std::sync::Weak::upgrade).expect("it is known");
+            self.are_alone.lock().expect("nobody panics").push(state.try_lock().is_err());
+            filter.clone_into(&mut self.filter.lock().expect("nobody panics"));
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn nobody_changes_the_filter_while_it_goes_back() {
+        let levers = Arc::new(Watched::default());
+        let log = LogOverride::new(Arc::clone(&levers) as Arc<dyn Levers>);
+        levers.state.set(Arc::downgrade(&log.changed)).expect("it is set once");
+        log.change("off", Duration::from_secs(60)).expect("it is taken");
+        assert!(log.reset() && !log.reset());
+        assert_eq!(*levers.are_alone.lock().expect("nobody panics"), [true, true]);
+    }
 }
