@@ -19,13 +19,14 @@ pub(crate) struct Answer {
 pub(crate) struct Desk {
     at: String,
     headers: String,
+    host: &'static str,
 }
 
 // === impl Desk ===
 
 impl Desk {
     pub(crate) fn new(at: &str) -> Desk {
-        Desk { at: at.to_string(), headers: String::new() }
+        Desk { at: at.to_string(), headers: String::new(), host: "localhost" }
     }
 
     /// The same with a token.
@@ -37,6 +38,11 @@ impl Desk {
     pub(crate) fn with_header(mut self, line: &str) -> Desk {
         self.headers.push_str(&format!("{line}\r\n"));
         self
+    }
+
+    /// The same that names another host.
+    pub(crate) fn with_host(self, host: &'static str) -> Desk {
+        Desk { host, ..self }
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -51,9 +57,9 @@ impl Desk {
 
     /// A call with a body, and its kind as a line of the head.
     pub(crate) async fn say(&self, method: &str, path: &str, kind: &str, body: &str) -> Answer {
-        let (headers, length) = (&self.headers, body.len());
+        let (headers, host, length) = (&self.headers, self.host, body.len());
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: lessor\r\nConnection: close\r\n{headers}{kind}Content-Length: {length}\r\n\r\n{body}"
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}{kind}Content-Length: {length}\r\n\r\n{body}"
         );
         let asked = async {
             match self.at.strip_prefix("unix:") {

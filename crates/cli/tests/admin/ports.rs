@@ -30,6 +30,27 @@ async fn no_other_port_serves_any_of_it() {
 }
 
 #[tokio::test]
+async fn a_page_that_was_led_here_by_a_name_of_its_own_reads_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = format!("unix:{}", directory.path().join("a.sock").display());
+    for (admin, code) in [("127.0.0.1:0", 403), (socket.as_str(), 200)] {
+        let house = House::open_with(&everything(100.0, 60), &["--admin", admin]).await;
+        let at = house.admin().unwrap();
+        let page = Desk::new(at).with_host("evil.example:8080").get("/admin/connections").await;
+        assert_eq!(page.code, code, "{page:?}");
+        if code == 403 {
+            let told = page.detail(403);
+            assert!(
+                told.starts_with("Host: found \"evil.example:8080\"; wanted an IP address or localhost"),
+                "{told}"
+            );
+        }
+        Desk::new(at).get("/admin/connections").await.done();
+        house.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn operators_and_probes_are_answered_when_clients_have_all_places() {
     let directory = tempfile::tempdir().unwrap();
     let socket = format!("unix:{}", directory.path().join("a.sock").display());

@@ -266,20 +266,21 @@ impl Admin {
         let caller = head.extensions.get::<Caller>().cloned().unwrap_or_else(Caller::unknown);
         let act = AdminCall::named(&head);
         let visit = self.rooms.gate.visit(&head.headers, &head.extensions);
-        let (visit, unknown) = match visit {
+        let (visit, refused) = match visit {
             Ok(visit) => (visit, None),
             Err(refusal) => (None, Some(ActProblem::refused(&refusal))),
         };
+        let refused = refused.or_else(|| call::check_host(&head, &caller).err());
         let operator = Operator { caller, visit };
         let mut entry = AuditEntry::new(self.audit.number(), &operator);
-        let outcome = match (act, unknown) {
+        let outcome = match (act, refused) {
             (Err(NoAct { problem, act, said }), None) => {
                 (entry.act, entry.arguments) = (act, said);
                 Err(problem)
             }
-            (act, Some(unknown)) => {
+            (act, Some(refused)) => {
                 entry.act = act.map_or_else(|none| none.act, call::Act::name);
-                Err(unknown)
+                Err(refused)
             }
             (Ok(act), None) => {
                 (entry.act, entry.changes_something) = (act.name(), act.changes_something());
