@@ -18,6 +18,7 @@ mod socket;
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::Response;
+use futures_util::FutureExt;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tracing::{error, warn};
@@ -251,11 +253,13 @@ async fn bind_tcp(address: SocketAddr) -> Result<(Incoming, AdminAddress, Option
 async fn answer(State(admin): State<Arc<Admin>>, request: Request) -> Response {
     match tokio::spawn(admin.answer(request)).await {
         Ok(response) => response,
-        // It has said so itself.
-        Err(_) => {
-            ActProblem::new(500, "the act has failed in a way that it must not; the log has more").into()
-        }
+        Err(_) => panicked().into(),
     }
+}
+
+/// The problem of an act that panicked, which has said so itself.
+fn panicked() -> ActProblem {
+    ActProblem::new(500, "the act has failed in a way that it must not; the log has more")
 }
 
 // === impl Admin ===
@@ -284,7 +288,9 @@ impl Admin {
             }
             (Ok(act), None) => {
                 (entry.act, entry.changes_something) = (act.name(), act.changes_something());
-                self.admit_and_act(act, &head, body, &operator, &mut entry).await
+                let acted = self.admit_and_act(act, &head, body, &operator, &mut entry);
+                // Whatever goes wrong: what was begun has an outcome.
+                AssertUnwindSafe(acted).catch_unwind().await.unwrap_or_else(|_| Err(panicked()))
             }
         };
         self.finish(entry, outcome).await
