@@ -278,10 +278,10 @@ impl Server {
         self.admin.as_ref().map(|served| &served.address)
     }
 
-    /// Opens the audit log anew, as it may have been moved away.
+    /// Opens the audit log anew, as it may have been moved away: soon, by a task of the runtime that this is called on.
     pub fn reopen_audit_log(&self) {
         if let Some(admin) = &self.admin {
-            admin.audit.reopen();
+            admin.audit.reopen_soon();
         }
     }
 

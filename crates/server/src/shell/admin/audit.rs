@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use lessor_client::internals::clock;
@@ -29,6 +29,8 @@ pub(in crate::shell) struct AuditLog {
     /// Absent: there is no file.
     path: Option<PathBuf>,
     file: Mutex<Written>,
+    /// Who has it may wait for the file, in a thread: if the disk hangs, one thread does.
+    turn: Arc<tokio::sync::Mutex<()>>,
     calls: AtomicU64,
 }
 
@@ -50,6 +52,10 @@ pub(super) struct AuditEntry {
     pub(super) act: ActName,
     pub(super) arguments: Value,
     pub(super) changes_something: bool,
+    /// That it was begun is written down: so must be what comes of it.
+    pub(super) has_begun: bool,
+    /// Calls of the same identity before it that are not written down.
+    pub(super) left_out: u64,
 }
 
 // === impl AuditLog ===
@@ -62,11 +68,39 @@ impl AuditLog {
     pub(super) fn open(path: Option<PathBuf>) -> io::Result<AuditLog> {
         let file = path.as_deref().map(Written::open).transpose()?;
         let file = Mutex::new(file.unwrap_or_default());
-        Ok(AuditLog { path, file, calls: AtomicU64::new(0) })
+        Ok(AuditLog { path, file, turn: Arc::default(), calls: AtomicU64::new(0) })
+    }
+
+    /// Has the file opened anew, by a task: the disk may be slow.
+    pub(in crate::shell) fn reopen_soon(self: &Arc<AuditLog>) {
+        let audit = Arc::clone(self);
+        tokio::spawn(async move { audit.in_turn(AuditLog::reopen).await });
+    }
+
+    /// Writes a line, as [`record`](AuditLog::record) does, and keeps no other task waiting.
+    ///
+    /// # Errors
+    /// When it cannot be written to the file.
+    pub(super) async fn write(self: &Arc<AuditLog>, line: String) -> io::Result<()> {
+        self.in_turn(move |audit| audit.record(&line)).await
+    }
+
+    /// Works with the file when nobody else does.
+    async fn in_turn<T: Send + 'static>(
+        self: &Arc<AuditLog>,
+        work: impl FnOnce(&AuditLog) -> T + Send + 'static,
+    ) -> T {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let audit = Arc::clone(self);
+        let worked = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            work(&audit)
+        });
+        worked.await.expect("working with the audit log does not panic")
     }
 
     /// Opens the file anew: the one before may have been moved away.
-    pub(in crate::shell) fn reopen(&self) {
+    fn reopen(&self) {
         let Some(path) = &self.path else { return };
         let mut written = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         match Written::open(path) {
@@ -87,7 +121,7 @@ impl AuditLog {
     ///
     /// # Errors
     /// When it cannot be written to the file.
-    pub(super) fn record(&self, line: &str) -> io::Result<()> {
+    fn record(&self, line: &str) -> io::Result<()> {
         info!(target: "lessor::audit", "{line}");
         let Some(path) = &self.path else { return Ok(()) };
         let mut written = self.file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -217,6 +251,8 @@ pub(super) fn safe(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -274,6 +310,38 @@ mod tests {
         log.record("two").expect("it is written");
         log.record("three").expect("it is written");
         assert_eq!(written(), "whole\nhal\ntwo\nthree\n");
+    }
+
+    #[test]
+    fn a_disk_that_hangs_takes_one_thread_and_no_task() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().max_blocking_threads(2);
+        let runtime = runtime.build().expect("a runtime");
+        let directory = tempfile::tempdir().expect("a directory");
+        let log = AuditLog::open(Some(directory.path().join("audit"))).expect("it is made");
+        let log = Arc::new(log);
+        let hangs = log.file.lock().expect("nobody panics");
+        let calls: Vec<_> = (0..8)
+            .map(|call| {
+                let log = Arc::clone(&log);
+                runtime.spawn(async move { log.write(call.to_string()).await })
+            })
+            .collect();
+        runtime.block_on(async {
+            log.reopen_soon();
+            // All of them have got as far as they get.
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            let other = tokio::task::spawn_blocking(|| 7);
+            let other = tokio::time::timeout(Duration::from_secs(30), other).await;
+            assert_eq!(other.expect("there is a thread for others").expect("it does not panic"), 7);
+        });
+        drop(hangs);
+        runtime.block_on(async {
+            for call in calls {
+                call.await.expect("it does not panic").expect("it is written");
+            }
+        });
     }
 
     #[test]
