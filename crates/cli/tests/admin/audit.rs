@@ -86,6 +86,58 @@ async fn every_call_has_its_lines_in_the_file_and_in_the_log() {
 }
 
 #[tokio::test]
+async fn who_may_nothing_does_not_fill_the_audit_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("audit.log");
+    let flags = ["--admin", "127.0.0.1:0", "--audit-log", file.to_str().unwrap()];
+    let gate = Gate::open_with("default: deny\n", &flags).await;
+    let at = gate.house.admin().unwrap();
+    let token = gate.token(&["--identity", "oncall", "--role", "see"]).await;
+    let (oncall, nobody) = (Desk::with_token(at, &token), Desk::new(at));
+    let (mut recorded, mut limited) = (0, 0);
+    for call in 0..400 {
+        // Whatever it asks for, and whoever it says it is.
+        let answer = match call % 4 {
+            0 => nobody.get("/admin/connections").await,
+            1 => nobody.get("/admin/whoami").await,
+            2 => nobody.call("POST", "/admin/nothing", None).await,
+            _ => Desk::with_token(at, "lessor1.AAAA").get("/admin/access").await,
+        };
+        match answer.code {
+            429 => limited += 1,
+            _ => recorded += 1,
+        }
+    }
+    assert!(recorded >= 20 && limited > 0, "{recorded} {limited}");
+    assert_eq!(lines(&file).len(), recorded);
+    for _ in 0..40 {
+        oncall.get("/admin/connections").await.done();
+    }
+    assert_eq!(lines(&file).len(), recorded + 40, "others have lines of their own");
+    // The next one that is recorded says how many are not.
+    let more = std::cell::Cell::new(0);
+    eventually("it is recorded again", async || match nobody.get("/admin/connections").await.code {
+        429 => {
+            more.set(more.get() + 1);
+            false
+        }
+        code => code == 403,
+    })
+    .await;
+    limited += more.get();
+    let told: u64 = lines(&file).iter().filter_map(|line| line["left_out"].as_u64()).sum();
+    assert_eq!(told, limited);
+    let page = Desk::with_token(&gate.house.http().to_string(), &token).get("/metrics").await.body;
+    let counted = ["connections", "whoami", "unknown", "access"].map(|act| {
+        let name = format!("lessor_admin_calls_total{{act=\"{act}\",outcome=\"limited\"}} ");
+        let value = page.lines().find_map(|line| line.strip_prefix(&name));
+        value.unwrap_or_else(|| panic!("no {name} in\n{page}")).parse::<u64>().unwrap()
+    });
+    assert_eq!(counted.iter().sum::<u64>(), limited);
+    gate.house.stop().await;
+}
+
+#[tokio::test]
 async fn no_log_filter_keeps_the_audit_log_silent() {
     let house = House::open_with(&everything(100.0, 60), &["--admin", "127.0.0.1:0"]).await;
     let desk = Desk::new(house.admin().unwrap());

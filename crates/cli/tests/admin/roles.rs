@@ -28,7 +28,7 @@ async fn every_role_does_its_own_acts_and_no_other() {
     let at = gate.house.admin().unwrap();
     let (mut allowed, mut refused) = (0, 0);
     for role in ROLES {
-        let token = gate.token(&["--identity", "op", "--role", role]).await;
+        let token = gate.token(&["--identity", &format!("op-{role}"), "--role", role]).await;
         let desk = Desk::with_token(at, &token);
         for (method, path, body, needed) in ACTS {
             let answer = desk.call(method, path, (!body.is_empty()).then_some(body)).await;
@@ -40,9 +40,12 @@ async fn every_role_does_its_own_acts_and_no_other() {
             }
             let problem = answer.problem(403);
             let needed = needed.unwrap();
-            let told = format!("the token does not let \"op\" {needed}; it may [{role}]");
+            let told = format!("the token does not let \"op-{role}\" {needed}; it may [{role}]");
             assert_eq!(problem["detail"], told.as_str(), "{method} {path}");
-            assert_eq!((&problem["role"], &problem["identity"]), (&needed.into(), &"op".into()));
+            assert_eq!(
+                (&problem["role"], &problem["identity"]),
+                (&needed.into(), &format!("op-{role}").into())
+            );
             refused += 1;
         }
     }

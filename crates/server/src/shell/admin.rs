@@ -15,6 +15,7 @@ mod figures;
 mod log;
 mod problem;
 mod socket;
+mod strangers;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -27,24 +28,27 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use futures_util::FutureExt;
+use lessor_client::internals::clock;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tracing::{error, warn};
 
 use self::acts::Acts;
 use self::audit::{AuditEntry, AuditLog};
 use self::call::{AdminCall, NoAct};
+use self::figures::ActName;
 pub(in crate::shell) use self::figures::{ActOutcome, AdminCalls};
 use self::log::LogOverride;
 use self::problem::ActProblem;
 use self::socket::SocketFile;
+use self::strangers::{LeftOut, Strangers};
 use super::acceptor::Incoming;
 use super::caller::Caller;
 use super::driver::Driver;
 use super::gate::{Gate, Visit};
 use super::standing::HandOver;
 use super::tls::certificates::Certificates;
-use crate::access::Role;
+use crate::access::{Role, Stance};
 
 /// Places of the admin port, which no other connection takes.
 pub(super) const PLACES: usize = 32;
@@ -169,6 +173,9 @@ struct Admin {
     audit: Arc<AuditLog>,
     levers: Arc<dyn Levers>,
     log: LogOverride,
+    /// Places of calls: they outlive the connections that they came by.
+    calls: Arc<Semaphore>,
+    strangers: Strangers,
 }
 
 /// A caller of the admin port, and the rules that are held against it.
@@ -234,7 +241,8 @@ impl BoundAdmin {
     pub(super) fn open(self, rooms: Rooms) -> (Incoming, Router, ServedAdmin) {
         let BoundAdmin { incoming, address, audit, levers, file } = self;
         let log = LogOverride::new(Arc::clone(&levers));
-        let admin = Arc::new(Admin { rooms, audit: Arc::clone(&audit), levers, log });
+        let (calls, strangers) = (Arc::new(Semaphore::new(PLACES)), Strangers::default());
+        let admin = Arc::new(Admin { rooms, audit: Arc::clone(&audit), levers, log, calls, strangers });
         let router = Router::new().fallback(answer).with_state(admin);
         (incoming, router, ServedAdmin { address, audit, _file: file })
     }
@@ -251,7 +259,12 @@ async fn bind_tcp(address: SocketAddr) -> Result<(Incoming, AdminAddress, Option
 
 /// Answers one call. It goes on to its end, and to its record, when whoever called does not wait for it.
 async fn answer(State(admin): State<Arc<Admin>>, request: Request) -> Response {
-    match tokio::spawn(admin.answer(request)).await {
+    let place = Arc::clone(&admin.calls).acquire_owned().await.expect("nobody closes it");
+    let call = async move {
+        let _place = place;
+        admin.answer(request).await
+    };
+    match tokio::spawn(call).await {
         Ok(response) => response,
         Err(_) => panicked().into(),
     }
@@ -293,7 +306,7 @@ impl Admin {
                 AssertUnwindSafe(acted).catch_unwind().await.unwrap_or_else(|_| Err(panicked()))
             }
         };
-        self.finish(entry, outcome).await
+        self.finish(&operator, entry, outcome).await
     }
 
     /// Looks whether whoever calls may, writes that down, and does it.
@@ -323,17 +336,29 @@ impl Admin {
         if act.changes_something() {
             let begun = entry.line("begun", None);
             self.record(begun).await?;
+            entry.has_begun = true;
         }
         Acts(self).perform(&call, operator).await
     }
 
     /// Writes down what came of a call, and answers it.
-    async fn finish(&self, entry: AuditEntry, outcome: Result<serde_json::Value, ActProblem>) -> Response {
+    async fn finish(
+        &self,
+        operator: &Operator,
+        mut entry: AuditEntry,
+        outcome: Result<serde_json::Value, ActProblem>,
+    ) -> Response {
         let counted = match &outcome {
             Ok(_) => ActOutcome::Done,
             Err(problem) if matches!(problem.status, 401 | 403) => ActOutcome::Refused,
             Err(_) => ActOutcome::Failed,
         };
+        if !entry.has_begun && (counted == ActOutcome::Refused || operator.is_stranger()) {
+            match self.strangers.take(operator.identity(), clock::now()) {
+                Ok(left_out) => entry.left_out = left_out,
+                Err(left_out) => return self.leave_out(operator, entry.act, left_out).into(),
+            }
+        }
         self.rooms.driver.traffic().admin_calls.add(entry.act, counted);
         let line = entry.line(counted.as_str(), outcome.as_ref().err());
         if let Err(mut unrecorded) = self.record(line).await {
@@ -349,12 +374,23 @@ impl Admin {
         }
     }
 
+    /// Counts a call that is not written down.
+    fn leave_out(&self, operator: &Operator, act: ActName, LeftOut { is_first }: LeftOut) -> ActProblem {
+        self.rooms.driver.traffic().admin_calls.add(act, ActOutcome::Limited);
+        let identity = operator.identity();
+        if is_first {
+            warn!(identity, "too many calls that come to nothing: they are counted, and in no audit log");
+        }
+        let most = strangers::PER_SECOND;
+        ActProblem::new(
+            429,
+            format!("{identity:?} may not, and calls too often; wanted {most} call a second"),
+        )
+    }
+
     /// Writes a line of the audit log.
     async fn record(&self, line: String) -> Result<(), ActProblem> {
-        let audit = Arc::clone(&self.audit);
-        // A disk may be slow.
-        let written = tokio::task::spawn_blocking(move || audit.record(&line)).await;
-        match written.expect("writing a line does not panic") {
+        match self.audit.write(line).await {
             Ok(()) => Ok(()),
             Err(fault) => {
                 error!(%fault, "the audit log cannot be written: no act is done without its record");
@@ -372,6 +408,12 @@ impl Operator {
     /// The text of the identity by which it is known.
     pub(super) fn identity(&self) -> &str {
         self.visit.as_ref().map_or(self.caller.identity.as_str(), Visit::identity)
+    }
+
+    /// Whether it may nothing at all.
+    fn is_stranger(&self) -> bool {
+        let visit = self.visit.as_ref().filter(|visit| visit.stance() == Stance::Deny);
+        visit.is_some_and(|visit| visit.roles().is_empty())
     }
 
     /// Whether it may act as `role`, on `resource` if it is about one.

@@ -188,6 +188,8 @@ impl AuditEntry {
             act: ActName::Unknown,
             arguments: Value::Object(Map::new()),
             changes_something: false,
+            has_begun: false,
+            left_out: 0,
         }
     }
 
@@ -213,6 +215,9 @@ impl AuditEntry {
         if let Some(problem) = problem {
             put("status", problem.status.into());
             put("detail", problem.detail.as_str().into());
+        }
+        if self.left_out > 0 {
+            put("left_out", self.left_out.into());
         }
         safe(&Value::Object(line).to_string())
     }
@@ -314,8 +319,8 @@ mod tests {
 
     #[test]
     fn a_disk_that_hangs_takes_one_thread_and_no_task() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().max_blocking_threads(2);
-        let runtime = runtime.build().expect("a runtime");
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().max_blocking_threads(2).build().expect("a runtime");
         let directory = tempfile::tempdir().expect("a directory");
         let log = AuditLog::open(Some(directory.path().join("audit"))).expect("it is made");
         let log = Arc::new(log);

@@ -17,6 +17,8 @@ pub(in crate::shell) enum ActOutcome {
     Refused,
     /// It came to nothing for another reason.
     Failed,
+    /// It was refused, and not written down, as there were too many like it.
+    Limited,
 }
 
 /// The name of an act, of which there may be several ways to call it.
@@ -47,7 +49,7 @@ impl ActOutcome {
 
 impl Label for ActOutcome {
     const NAME: &'static str = "outcome";
-    const VALUES: &'static [&'static str] = &["done", "refused", "failed"];
+    const VALUES: &'static [&'static str] = &["done", "refused", "failed", "limited"];
 
     fn place(self) -> usize {
         self as usize
