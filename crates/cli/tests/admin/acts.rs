@@ -86,7 +86,7 @@ async fn a_log_filter_is_for_a_time_and_the_one_of_before_comes_back() {
         log["filter"] == "info" && log["former"].is_null()
     })
     .await;
-    assert!(house.has_logged_part("the log filter of before is back"));
+    eventually("it says so", async || house.has_logged_part("the log filter of before is back")).await;
     desk.call("PUT", "/admin/log", Some(debug)).await.done();
     assert_eq!(desk.call("DELETE", "/admin/log", Some("{}")).await.done()["filter"], "info");
     for (filter, found) in [

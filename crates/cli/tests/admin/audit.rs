@@ -73,7 +73,9 @@ async fn every_call_has_its_lines_in_the_file_and_in_the_log() {
     let told = "operators[0] on line 3 does not let \"plain\" override; it may [see]";
     assert_eq!(lines[2]["detail"], told);
     // The log has the same.
-    let logged = gate.house.logged_with("\"target\":\"lessor::audit\"");
+    let of_audit = || gate.house.logged_with("\"target\":\"lessor::audit\"");
+    eventually("all of it is in the log", async || of_audit().len() >= lines.len()).await;
+    let logged = of_audit();
     let logged: Vec<Value> = logged
         .iter()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())

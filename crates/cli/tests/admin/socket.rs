@@ -7,7 +7,7 @@ use rustix::process::getuid;
 use tempfile::TempDir;
 
 use crate::desk::Desk;
-use crate::house::{House, everything, run};
+use crate::house::{House, eventually, everything, run};
 
 /// A directory for the state of a server, and the socket there.
 fn state() -> (TempDir, String, PathBuf) {
@@ -30,6 +30,7 @@ async fn a_server_with_a_state_directory_has_a_socket_there_and_no_other_has_one
     assert_eq!((&me["identity"], &me["uid"]), (&format!("uid:{uid}").into(), &uid.into()));
     assert_eq!((&me["pid"], &me["roles"]), (&std::process::id().into(), &serde_json::json!(["all"])), "{me}");
     // Also of who writes it down.
+    eventually("it is in the log", async || !house.logged_with("lessor::audit").is_empty()).await;
     let line = &house.logged_with("lessor::audit")[0];
     assert!(
         line.contains(&format!("\\\"uid\\\":{uid}"))
@@ -64,10 +65,7 @@ async fn who_calls_at_a_socket_is_known_by_its_user() {
     // Nobody else is that user.
     std::fs::write(&access, "default: deny\noperators:\n  - {identity: \"uid:4294967294\", may: [all]}\n")
         .unwrap();
-    crate::house::eventually("the rule is in force", async || {
-        desk.get("/admin/connections").await.code == 403
-    })
-    .await;
+    eventually("the rule is in force", async || desk.get("/admin/connections").await.code == 403).await;
     house.stop().await;
 }
 

@@ -29,7 +29,7 @@ pub(in crate::shell) struct AuditLog {
     /// Absent: there is no file.
     path: Option<PathBuf>,
     file: Mutex<Written>,
-    /// Who has it may wait for the file, in a thread: if the disk hangs, one thread does.
+    /// The turn to wait for the file, in a thread: if the disk hangs, one thread does.
     turn: Arc<tokio::sync::Mutex<()>>,
     calls: AtomicU64,
 }
