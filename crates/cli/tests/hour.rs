@@ -5,7 +5,6 @@
 //! `python/tests/test_limited.py`.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![expect(clippy::disallowed_methods, reason = "what is seen from outside goes by an ordinary clock")]
 
 mod house;
 
@@ -167,7 +166,6 @@ async fn the_example_in_axum_does_what_its_header_says() {
     let told = service.ask(path, field).await;
     let after = told.retry_after.expect("when to come again");
     assert!(told.status == 503 && (1..=11).contains(&after), "{told:?}");
-    tokio::time::sleep(Duration::from_secs(after)).await;
     eventually("it is served", async || service.ask(path, field).await.status == 200).await;
 
     // In the first hour a start learns again, for a lease length and not for as long as floors last: who has something keeps it.

@@ -13,7 +13,7 @@
 //! Who was given a unit at a turn and could not have it in time, because the one before it was still using it, keeps its
 //! turn as long as it goes on asking.
 //!
-//! Who polls takes part in the quanta in which it is expected to ask ([`super::polls`]), and a turn that it gets waits for
+//! A holder that polls takes part in the quanta in which it is expected to ask ([`super::polls`]), and a turn that it gets waits for
 //! its poll. Meanwhile its lag stays as it is, and what its fraction leaves goes to those who are there. If it does not come
 //! its turn was none.
 
