@@ -120,13 +120,15 @@ impl Node {
     /// A holder that has and wants nothing makes room for another one, of whatever resource; not the one that asks as far as it asks
     /// for that, or one resource of a request would make room for the next.
     fn make_room(&mut self, now: Time, ask: &Ask) {
-        for id in self.resources.idling() {
+        let mut next = self.resources.next_idling(None);
+        while let Some(id) = next {
             let is_asked = ask.reports.iter().any(|report| report.resource == id);
             let beside = is_asked.then_some(ask.holder.as_str());
             let made = self.with(now, &id, |resource, _| resource.make_room(beside));
             if made == Some(true) {
                 return;
             }
+            next = self.resources.next_idling(Some(&id));
         }
     }
 

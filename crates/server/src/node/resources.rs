@@ -113,9 +113,10 @@ impl Resources {
         None
     }
 
-    /// Those that have holders which may make room, in order.
-    pub(super) fn idling(&self) -> Vec<ResourceId> {
-        self.idling.iter().cloned().collect()
+    /// The next behind `before`, in order, of those that have holders which may make room; the first of all without one.
+    pub(super) fn next_idling(&self, before: Option<&ResourceId>) -> Option<ResourceId> {
+        let from = before.map_or(Bound::Unbounded, Bound::Excluded);
+        self.idling.range::<ResourceId, _>((from, Bound::Unbounded)).next().cloned()
     }
 
     /// The resource is asked for: it makes no room before it was called again.
