@@ -133,6 +133,12 @@ impl Story {
             "uses" => session.set_in_use(now, &words.resource(), Amount::from_f64(words.number())),
             "remove" => session.remove(now, &words.resource()),
             "close" => session.remove_all(now),
+            "domains" => {
+                let resource = words.resource();
+                let stream =
+                    session.stream_of(&resource).map_or("no stream".into(), |id| format!("stream {id}"));
+                writeln!(self.said, "{now} domains of {resource} on {stream}").unwrap();
+            }
             "loses" => session.lose_time(now, words.duration()),
             "grant" => {
                 session.handle(now, session::Event::Answered { id: ReportId(id), answer: words.answer() });

@@ -62,8 +62,8 @@ pub(super) struct Streamed {
     pub(super) said: ReportId,
     /// No grant of it counts from a report before this one; absent until something was reported.
     pub(super) floor: Option<ReportId>,
-    /// The last grant of it that came down this stream, adopted or not, and its length: what a renewal is about.
-    pub(super) granted: Option<(Order, Duration)>,
+    /// The last grant of it that came down this stream, adopted or not: what a renewal is about.
+    pub(super) granted: Option<Granted>,
     /// The wish of its limiter, where units are asked for.
     pub(super) wish: UnitWish,
     /// Units that came down this stream.
@@ -73,6 +73,15 @@ pub(super) struct Streamed {
     /// The interval at which to renew the last grant: thrice within the lease, so that one heartbeat may be lost
     /// with its stream.
     pub(super) pace: Option<Duration>,
+}
+
+/// A grant that came down the stream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Granted {
+    pub(super) order: Order,
+    pub(super) length: Duration,
+    /// A renewal of it is one of the lease, as it was adopted.
+    pub(super) is_held: bool,
 }
 
 /// The life of an entry.

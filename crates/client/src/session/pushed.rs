@@ -7,7 +7,7 @@
 use lessor_proto::message::{Down, Grant};
 use lessor_proto::{Epoch, ReportId, Time};
 
-use super::entry::Stage;
+use super::entry::{Granted, Stage};
 use super::line::{LineState, OpenStream};
 use super::{Failure, Session};
 use crate::limiter::SentUnits;
@@ -106,8 +106,8 @@ impl Session {
         let spaced = self.spaced(now);
         let entry = &mut self.entries[place];
         // What was not adopted is not renewed: the next report says so, also of a grant numbered as the one before.
-        let counts = adopted.is_ok() || !self.config.rules.keep(HolderRule::RenewAdopted);
-        entry.streamed.granted = counts.then_some((order, length));
+        let is_held = adopted.is_ok() || !self.config.rules.keep(HolderRule::RenewAdopted);
+        entry.streamed.granted = Some(Granted { order, length, is_held });
         entry.streamed.pace = Some(pace);
         entry.taken_up(basis);
         entry.fault = adopted.and(policies).err();
@@ -126,8 +126,8 @@ impl Session {
         let (sent, spaced) = (self.sent.at(basis), self.spaced(now));
         let (drift, anyway) = (self.config.drift, !self.config.rules.keep(HolderRule::RenewAdopted));
         for entry in self.entries.iter_mut().filter(|entry| entry.is_open()) {
-            let granted = entry.streamed.granted.zip(sent);
-            let renewed = granted.is_some_and(|((order, length), sent)| {
+            let granted = entry.streamed.granted.filter(|granted| granted.is_held).zip(sent);
+            let renewed = granted.is_some_and(|(Granted { order, length, .. }, sent)| {
                 let order = if anyway { entry.holding.order().unwrap_or(order) } else { order };
                 entry.holding.extend(now, order, drift.holder_end(sent, length))
             });
