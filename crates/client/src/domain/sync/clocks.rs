@@ -4,6 +4,9 @@
 //! its clock is ahead of ours by no less than one message shows, and by no more than the other. Both bounds are kept,
 //! and the one is used that makes a hit *earlier*: it then ceases to count rather too early than too late, at most by a
 //! round trip, and nobody is refused because of the way that a message took.
+//!
+//! The bounds contradict each other where what the grantor heard was another report of that number, from before its sender began
+//! again on the stream: then the message is believed that shows the least, as it says itself when it was sent.
 
 use lessor_proto::{Drift, Time};
 
@@ -33,18 +36,18 @@ struct Bound {
 impl Clocks {
     /// Something came at `now` that was said when the clock there showed `said`.
     pub fn came(&mut self, now: Time, said: Time) {
-        let nanos = difference(said, now);
-        let known = self.least.map(|bound| bound.nanos - bound.drift(now));
-        if known.is_none_or(|known| nanos >= known) {
-            self.least = Some(Bound { nanos, found: now });
+        let found = Bound { nanos: difference(said, now), found: now };
+        if self.least.is_none_or(|known| found.nanos >= known.at_least(now)) {
+            self.least = Some(found);
+            self.most = self.most.map(|most| if most.at_most(now) < found.nanos { found } else { most });
         }
     }
 
     /// Notes that what we said at `sent` had come there when the clock there showed `heard`.
     pub fn heard(&mut self, now: Time, sent: Time, heard: Time) {
-        let nanos = difference(heard, sent);
-        let known = self.most.map(|bound| bound.nanos + bound.drift(now));
-        if known.is_none_or(|known| nanos <= known) {
+        let least = self.least.map_or(i128::MIN, |least| least.at_least(now));
+        let nanos = difference(heard, sent).max(least);
+        if self.most.is_none_or(|known| nanos <= known.at_most(now)) {
             self.most = Some(Bound { nanos, found: now });
         }
     }
@@ -52,19 +55,29 @@ impl Clocks {
     /// The time that the clock there showed at `here`, or an earlier one.
     pub fn there(&self, now: Time, here: Time) -> Option<Time> {
         let bound = self.least?;
-        Some(moved(here, bound.nanos - bound.drift(now)))
+        Some(moved(here, bound.at_least(now)))
     }
 
     /// The time that our clock showed when that there showed `there`, or an earlier one.
     pub fn here(&self, now: Time, there: Time) -> Option<Time> {
         let bound = self.most?;
-        Some(moved(there, -(bound.nanos + bound.drift(now))))
+        Some(moved(there, -bound.at_most(now)))
     }
 }
 
 // === impl Bound ===
 
 impl Bound {
+    /// The bound by now, where it is no less than that.
+    fn at_least(&self, now: Time) -> i128 {
+        self.nanos - self.drift(now)
+    }
+
+    /// The bound by now, where it is no more than that.
+    fn at_most(&self, now: Time) -> i128 {
+        self.nanos + self.drift(now)
+    }
+
     /// By how much it may be wrong by now.
     fn drift(&self, now: Time) -> i128 {
         let passed = now.since(self.found);
@@ -93,6 +106,23 @@ mod tests {
     fn nothing_is_known_before_something_came() {
         let clocks = Clocks::default();
         assert_eq!((clocks.there(Time::ZERO, Time::ZERO), clocks.here(Time::ZERO, Time::ZERO)), (None, None));
+    }
+
+    /// Reports are numbered anew where a client begins again on a stream, and what answers one from before that names a number
+    /// that is in use: it heard of it before that was sent.
+    #[test]
+    fn an_answer_to_another_report_places_nothing_later_than_it_came() {
+        let at = |millis: u64| Time::from_nanos(millis * 1_000_000);
+        let there = |millis: u64| Time::from_nanos(AHEAD + millis * 1_000_000);
+        let answered = |clocks: &mut Clocks| clocks.heard(at(10_001), at(10_000), there(6_000));
+        let came = |clocks: &mut Clocks| clocks.came(at(10_200), there(10_150));
+        let orders: [[&dyn Fn(&mut Clocks); 2]; 2] = [[&answered, &came], [&came, &answered]];
+        for order in orders {
+            let mut clocks = Clocks::default();
+            order.iter().for_each(|happens| happens(&mut clocks));
+            let here = clocks.here(at(10_200), there(10_150)).unwrap();
+            assert!(here <= at(10_200), "{here}");
+        }
     }
 
     proptest! {
