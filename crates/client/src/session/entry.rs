@@ -80,7 +80,8 @@ pub(super) struct Streamed {
 pub(super) struct Granted {
     pub(super) order: Order,
     pub(super) length: Duration,
-    /// A renewal of it is one of the lease, as it was adopted.
+    pub(super) capacity: Amount,
+    /// A renewal of it is one of the lease: it was adopted, or the lease of that number was shown in its place.
     pub(super) is_held: bool,
 }
 
@@ -181,6 +182,11 @@ impl Entry {
         self.due = Time::MAX;
         self.streamed.said = id;
         self.streamed.floor.get_or_insert(id);
+        // Once it is shown, the grantor counts the lease where its own grant of that number would be.
+        if let Some(granted) = &mut self.streamed.granted {
+            let is_it = self.holding.order() == Some(granted.order);
+            granted.is_held |= is_it && self.holding.amount() <= granted.capacity;
+        }
     }
 
     /// The grantor has taken up report `basis`, and will count from no older one.

@@ -97,7 +97,7 @@ impl Session {
         if !self.entries[place].is_open() {
             return Ok(());
         }
-        let length = grant.length;
+        let (length, capacity) = (grant.length, grant.capacity);
         let pace = grant.refresh_interval.min(length / 3);
         self.entries[place].take_before(now, &grant, self.config.drift);
         let policies = self.entries[place].take_policies(&grant);
@@ -105,9 +105,9 @@ impl Session {
             self.end_of(now, &grant, basis).and_then(|end| self.adopt(now, place, grant, basis, end));
         let spaced = self.spaced(now);
         let entry = &mut self.entries[place];
-        // What was not adopted is not renewed: the next report says so, also of a grant numbered as the one before.
+        // What was not adopted is not renewed: the next report says so, and of a grant numbered as the lease shows that instead.
         let is_held = adopted.is_ok() || !self.config.rules.keep(HolderRule::RenewAdopted);
-        entry.streamed.granted = Some(Granted { order, length, is_held });
+        entry.streamed.granted = Some(Granted { order, length, capacity, is_held });
         entry.streamed.pace = Some(pace);
         entry.taken_up(basis);
         entry.fault = adopted.and(policies).err();
