@@ -164,9 +164,15 @@ class _Proof:
     def _read(self, fault):
         try:
             pems = [pem if pem is None or isinstance(pem, bytes) else _text(pem) for pem in self._pems]
-            token = self._token if self._token_file is None else _text(self._token_file).decode().strip()
+            token = self._token if self._token_file is None else _text(self._token_file).decode()
         except (OSError, UnicodeDecodeError) as error:
             raise fault(f"certificates and tokens: {error}") from error
+        if token is not None:
+            token = token.strip()
+            # No header takes another; and a file that is empty is being written.
+            if not (token and token.isascii() and token.isprintable()):
+                place = "token" if self._token_file is None else f"token_file {self._token_file}"
+                raise fault(f"{place}: is no token, wanted one as `lessor token new` prints it")
         return pems, token
 
     def now(self, address):

@@ -124,8 +124,10 @@ fn read_file(path: &Path) -> io::Result<String> {
     std::fs::read_to_string(path)
 }
 
+/// The header that says `token`. A file that is empty is being written, and holds none.
 fn header(token: &str) -> Result<MetadataValue<Ascii>, String> {
-    let header = format!("Bearer {}", token.trim()).parse::<MetadataValue<Ascii>>();
+    let token = Some(token.trim()).filter(|token| !token.is_empty()).ok_or(NONE)?;
+    let header = format!("Bearer {token}").parse::<MetadataValue<Ascii>>();
     let mut header = header.map_err(|_| NONE.to_owned())?;
     header.set_sensitive(true);
     Ok(header)
@@ -191,6 +193,8 @@ mod tests {
         assert!(token.header(Time::ZERO).unwrap_err().starts_with("cannot read the token in "));
         let folder = BearerToken::file(directory.path()).header(Time::ZERO).unwrap_err();
         assert!(folder.ends_with("is no regular file; wanted one"), "{folder}");
+        std::fs::write(&path, "\n").unwrap();
+        assert!(token.header(Time::ZERO).unwrap_err().contains("is no token"), "it is being written");
         std::fs::write(&path, "one\n").unwrap();
         assert_eq!(token.header(Time::ZERO).unwrap(), "Bearer one");
         std::fs::write(&path, "two\n").unwrap();
