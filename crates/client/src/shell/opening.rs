@@ -58,7 +58,7 @@ pub enum OpenError {
     #[error("wants of {0}; wanted a finite number of at least 0")]
     Wants(f64),
     /// The name is open as the other kind.
-    #[error("{resource:?} is open as a {open}, and cannot be a {wanted} too", open = text(*open), wanted = text(*wanted))]
+    #[error("{resource:?} is open as a {open}, and cannot be a {wanted} too")]
     OtherKind {
         /// The name.
         resource: ResourceId,
@@ -240,12 +240,5 @@ impl Opening<'_, Semaphore> {
         let core = self.start(Kind::Gauge, resource.clone(), gauge.clone())?;
         open.insert(resource, Registered::Gauge(Arc::downgrade(&core), gauge));
         Ok(Resource::new(core))
-    }
-}
-
-fn text(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Rate => "rate",
-        Kind::Gauge => "gauge",
     }
 }
