@@ -78,6 +78,12 @@ _MESSAGES = {
         ("mastership", 2, "Mastership", _OPTIONAL),
         ("epoch", 100, "fixed64", _OPTIONAL),
         ("retry_ms", 102, "uint32", _OPTIONAL),
+        ("refused", 103, "RefusedResource", _REPEATED),
+    ],
+    "RefusedResource": [
+        ("index", 1, "uint32", _REQUIRED),
+        ("resource_id", 2, "string", _OPTIONAL),
+        ("reason", 4, "string", _OPTIONAL),
     ],
     "ReleaseCapacityRequest": [
         ("client_id", 1, "string", _REQUIRED),
@@ -335,6 +341,12 @@ class _Holding:
     def _ask_again(self, now, why):
         self._fault = why
         self._due = now + 1.0
+
+    def _put_off(self, now, why):
+        """A server refuses it: it is asked for again after a wait that doubles."""
+        self._refusals = min(self._refusals + 1, 6)
+        self._due = now + 0.25 * 2**self._refusals * random.uniform(0.5, 1.0)
+        self._fault = why
 
     def _limit(self, now, sent=None):
         """The capacity has changed."""
@@ -700,6 +712,9 @@ class Client:
             holding._adopt(now, self._sent.get(basis), response, self._fence)
             if retry is not None and holding._short(now):
                 holding._due = min(holding._due, now + max(retry, 0.05))
+        for refused in answer.refused:
+            if (holding := self._holdings.get(refused.resource_id)) is not None:
+                holding._put_off(now, refused.reason)
         for holding in self._holdings.values():
             if holding.resource not in granted and holding._due <= now:
                 # There was nothing to grant it from.
@@ -730,6 +745,4 @@ class Client:
             holding = self._holdings[resource.resource_id]
             holding._alone, holding._due = True, now
             if len(request.resource) == 1:
-                holding._refusals = min(holding._refusals + 1, 6)
-                holding._due = now + 0.25 * 2**holding._refusals * random.uniform(0.5, 1.0)
-                holding._fault = error.details()
+                holding._put_off(now, error.details())

@@ -90,6 +90,18 @@ def test_both_say_what_the_server_refuses(server, name, kind):
     client.close()
 
 
+def test_a_resource_that_is_refused_among_others_says_why_and_waits(server, name):
+    with lessor.wire.Client(server.address, id="c") as client:
+        with client._changed:
+            # In one request.
+            known, unknown = client.rate("rate" + name, wants=10), client.rate("unknown" + name, wants=1)
+        has(KINDS["wire"], known, 10)
+        with pytest.raises(lessor.wire.Refused, match="no template"):
+            unknown.acquire(timeout=0)
+        until("asked for again, less and less often", lambda: unknown._refusals == 3)
+        assert known.capacity == 10
+
+
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 def test_both_outlive_their_server_and_have_it_back(own_server, kind):
     client = kind.client(own_server.address, "c")
