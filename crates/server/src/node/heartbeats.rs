@@ -115,7 +115,8 @@ impl Node {
                 stream.beats.run = Some(run);
                 self.heartbeats.running.push_back(peer);
             }
-            Step::Over if stream.beats.is_any_waiting() => {
+            // The one that is over may itself wait until the stream takes something.
+            Step::Over if stream.beats.is_another_waiting(run.beat) => {
                 self.heartbeats.waiting.insert((stream.beats.begins_at(), peer));
             }
             Step::Over | Step::Dropped => {}

@@ -77,8 +77,9 @@ impl Beats {
         self.latest.take()
     }
 
-    pub(crate) fn is_any_waiting(&self) -> bool {
-        self.latest.is_some()
+    /// Whether another one waits than `beat`.
+    pub(crate) fn is_another_waiting(&self, beat: Beat) -> bool {
+        self.latest.is_some_and(|latest| latest != beat)
     }
 }
 

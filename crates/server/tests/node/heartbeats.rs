@@ -18,6 +18,8 @@ const LEASE: Duration = Duration::from_secs(60);
 struct Hall {
     now: Time,
     node: Node,
+    /// Looks at something whose time had come.
+    looks: usize,
 }
 
 fn wants(resource: usize, amount: f64) -> Report {
@@ -40,24 +42,40 @@ impl Hall {
         Hall {
             now: Time::ZERO,
             node: Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), repository(template)),
+            looks: 0,
         }
     }
 
     /// A stream that wants so much of each of so many resources, and has been granted it.
     fn stream(&mut self, name: &str, resources: usize, amount: f64) -> Peer {
+        self.stream_of(name, 0..resources, amount)
+    }
+
+    /// The same of these resources.
+    fn stream_of(&mut self, name: &str, resources: impl Iterator<Item = usize>, amount: f64) -> Peer {
         let hello = Hello::new(HolderKind::Client, client(name), Incarnation(7));
         let peer = self.node.connect(self.now, hello);
-        let reports = (0..resources).map(|number| wants(number, amount)).collect();
-        let report = StreamReport { id: ReportId(1), target_epoch: None, renew_all: false, reports };
-        self.node.receive(self.now, peer, Up::Report(report));
+        self.report(peer, 1, resources.map(|number| wants(number, amount)).collect());
         self.all();
         peer
     }
 
-    fn beat(&mut self, peer: Peer, id: u64) {
-        let report =
-            StreamReport { id: ReportId(id), target_epoch: None, renew_all: true, reports: Vec::new() };
+    fn report(&mut self, peer: Peer, id: u64, reports: Vec<Report>) {
+        let renew_all = reports.is_empty();
+        let report = StreamReport { id: ReportId(id), target_epoch: None, renew_all, reports };
         self.node.receive(self.now, peer, Up::Report(report));
+    }
+
+    fn beat(&mut self, peer: Peer, id: u64) {
+        self.report(peer, id, Vec::new());
+    }
+
+    /// A stream is answered something, and does not take it.
+    fn stall(&mut self, peer: Peer) {
+        let resources = vec![ResourceId::new("r0", 256).expect("a name")];
+        self.node.receive(self.now, peer, Up::Release { id: ReportId(2), resources });
+        let answer = self.node.poll_said(self.now);
+        assert!(matches!(answer, Some(Output::Send { peer: to, .. }) if to == peer), "{answer:?}");
     }
 
     /// The messages that are there to be sent, each of which is taken at once, without a look at anything.
@@ -76,6 +94,7 @@ impl Hall {
     fn all(&mut self) -> Vec<(Peer, Down)> {
         let mut said = self.said();
         while self.node.is_look_due(self.now) {
+            self.looks += 1;
             self.node.look_next(self.now);
             said.extend(self.said());
         }
@@ -165,13 +184,24 @@ fn a_stream_that_goes_in_the_middle_leaves_nothing_to_do() {
 }
 
 #[test]
+fn a_heartbeat_of_one_that_takes_nothing_is_heard_once() {
+    let mut hall = Hall::new();
+    let large = hall.stream("large", MANY, 10.0);
+    hall.stall(large);
+    hall.wait(Duration::from_secs(1));
+    hall.looks = 0;
+    hall.beat(large, 3);
+    hall.wait(Duration::from_secs(1));
+    assert!(hall.looks <= MANY / 256 + 1, "{} looks for a heartbeat of {MANY} resources", hall.looks);
+    hall.node.ready(hall.now, large);
+    assert_eq!(renewals(&hall.wait(Duration::from_secs(1)), large), [3]);
+}
+
+#[test]
 fn what_was_put_off_for_a_stream_that_holds_much_is_told_in_slices() {
     let mut hall = Hall::new();
     let large = hall.stream("large", MANY, 100.0);
-    let resources = vec![ResourceId::new("r0", 256).expect("a name")];
-    hall.node.receive(hall.now, large, Up::Release { id: ReportId(2), resources });
-    let answer = hall.node.poll_said(hall.now);
-    assert!(matches!(answer, Some(Output::Send { peer, .. }) if peer == large), "{answer:?}");
+    hall.stall(large);
     // It does not take that, while another wants half of everything.
     hall.stream("other", MANY, 100.0);
     let said = hall.wait(Duration::from_secs(1));
