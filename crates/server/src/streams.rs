@@ -5,12 +5,12 @@
 //! reader makes nothing grow, and what reaches it is never older than the last message it took.
 
 mod beats;
+mod noted;
 mod peer;
 mod peer_table;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
-use std::iter;
 
 use lessor_client::internals::session::Action;
 use lessor_proto::message::{Down, Grant, Hello, HolderKind};
@@ -21,6 +21,7 @@ use crate::mutation::{Rule, Rules};
 
 use self::beats::Beats;
 pub(crate) use self::beats::{Beat, BeatRun};
+use self::noted::Noted;
 pub use self::peer::Peer;
 pub use self::peer_table::PeerTable;
 
@@ -79,7 +80,7 @@ pub(crate) struct Stream {
     /// It stands among those that have something to send.
     is_sendable: bool,
     /// Resources to look at when it takes something again.
-    noted: BTreeSet<ResourceId>,
+    noted: Noted,
     /// It stands in the line of those of which resources are being looked at.
     is_resuming: bool,
     /// The heartbeats that wait, for that among others.
@@ -121,7 +122,7 @@ impl Peers {
             busy: false,
             is_awaited: false,
             is_sendable: false,
-            noted: BTreeSet::new(),
+            noted: Noted::default(),
             is_resuming: false,
             beats: Beats::default(),
             grants: 0,
@@ -178,7 +179,7 @@ impl Peers {
     pub(crate) fn takes(&mut self, peer: Peer, resource: &ResourceId) -> bool {
         let Some(stream) = self.peers.get_mut(peer) else { return false };
         if stream.busy {
-            stream.noted.insert(resource.clone());
+            stream.noted.insert(resource);
             stream.wait(&mut self.waiting);
         }
         !stream.busy
@@ -254,12 +255,12 @@ impl Peers {
         Some(stream.noted.len())
     }
 
-    /// Takes so many of the resources that were noted for a stream, and its heartbeat with the last of them.
-    pub(crate) fn take_noted(&mut self, peer: Peer, most: usize) -> Noted {
-        let Some(stream) = self.peers.get_mut(peer) else { return Noted::default() };
-        let resources = iter::from_fn(|| stream.noted.pop_first()).take(most).collect();
-        let is_last = stream.noted.is_empty();
-        Noted { resources, heartbeat: if is_last { stream.beats.take() } else { None } }
+    /// Takes so many of the resources that were noted for a stream, and its heartbeat with the last of each round.
+    pub(crate) fn take_noted(&mut self, peer: Peer, most: usize) -> PutOff {
+        let Some(stream) = self.peers.get_mut(peer) else { return PutOff::default() };
+        let slice = stream.noted.take(most);
+        let heartbeat = if slice.ends_round { stream.beats.take() } else { None };
+        PutOff { resources: slice.resources, heartbeat }
     }
 
     /// Whether resources are noted for a stream.
@@ -377,7 +378,7 @@ impl Queue {
 
 /// The work that was put off while a stream took nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Noted {
+pub(crate) struct PutOff {
     pub(crate) resources: Vec<ResourceId>,
     pub(crate) heartbeat: Option<Beat>,
 }

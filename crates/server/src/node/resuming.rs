@@ -69,10 +69,11 @@ impl Node {
         }
     }
 
-    /// Looks at so many of the resources that were noted for a stream, and takes up its heartbeat behind the last.
+    /// Looks at so many of the resources that were noted for a stream, and takes up its heartbeat at the end of each round of them:
+    /// of one that is slow there may always be some.
     fn resume(&mut self, now: Time, peer: Peer, most: usize) {
-        let noted = self.peers.take_noted(peer, most);
-        for id in &noted.resources {
+        let put_off = self.peers.take_noted(peer, most);
+        for id in &put_off.resources {
             self.with(now, id, |resource, around| {
                 if let Some(slot) = resource.listener(peer) {
                     resource.respond(now, slot, around.cx, around.peers);
@@ -80,7 +81,7 @@ impl Node {
                 }
             });
         }
-        if let Some(beat) = noted.heartbeat {
+        if let Some(beat) = put_off.heartbeat {
             self.on_heartbeat(now, peer, beat);
         }
     }

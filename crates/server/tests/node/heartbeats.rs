@@ -12,6 +12,11 @@ use super::holders::{client, repository, template};
 
 /// Resources of the stream that holds much: some slices, and a part of one.
 const MANY: usize = 5_000;
+/// More resources than are looked at in one slice, and one whose name comes after all of theirs.
+const FIRST: usize = 300;
+const LAST: usize = 999;
+/// The time for which a slow reader takes nothing.
+const MOMENT: Duration = Duration::from_millis(200);
 const LEASE: Duration = Duration::from_secs(60);
 
 /// A node, and the time.
@@ -76,6 +81,19 @@ impl Hall {
         self.node.receive(self.now, peer, Up::Release { id: ReportId(2), resources });
         let answer = self.node.poll_said(self.now);
         assert!(matches!(answer, Some(Output::Send { peer: to, .. }) if to == peer), "{answer:?}");
+    }
+
+    /// A stream takes what it was sent, and is sent the next message, which it does not take.
+    fn next(&mut self, slow: Peer) -> Down {
+        self.node.ready(self.now, slow);
+        for _ in 0..10 * MANY {
+            match self.node.poll_said(self.now) {
+                Some(Output::Send { peer, down }) if peer == slow => return down,
+                Some(Output::Send { peer, .. }) => self.node.ready(self.now, peer),
+                _ => self.node.look_next(self.now),
+            }
+        }
+        panic!("nothing is said");
     }
 
     /// The messages that are there to be sent, each of which is taken at once, without a look at anything.
@@ -223,4 +241,29 @@ fn what_was_put_off_for_a_stream_that_holds_much_is_told_in_slices() {
     }
     assert_eq!(told.len(), MANY - 1);
     assert!(!hall.node.awaits_streams());
+}
+
+#[test]
+fn what_is_put_off_of_the_first_names_again_and_again_keeps_neither_the_last_nor_a_heartbeat() {
+    let mut hall = Hall::new();
+    let slow = hall.stream_of("slow", (0..FIRST).chain([LAST]), 10.0);
+    hall.stall(slow);
+    hall.report(slow, 3, vec![wants(LAST, 20.0)]);
+    hall.beat(slow, 4);
+    assert!(hall.wait(MOMENT).is_empty(), "it takes nothing");
+    let last = ResourceId::new(format!("r{LAST}"), 256).expect("a name");
+    let (mut is_told, mut is_renewed) = (false, false);
+    for turn in 0..8 {
+        // It wants more of the first ones before it takes anything.
+        let reports = (0..FIRST).map(|number| wants(number, 11.0 + turn as f64)).collect();
+        hall.report(slow, 5 + turn, reports);
+        assert!(hall.wait(MOMENT).is_empty(), "it takes nothing");
+        match hall.next(slow) {
+            Down::Grants(grants) => is_told |= grants.iter().any(|grant| grant.resource == last),
+            Down::Renewed { basis, .. } => is_renewed |= basis == ReportId(4),
+            down => panic!("{down:?}"),
+        }
+    }
+    assert!(is_told, "the last name");
+    assert!(is_renewed, "the heartbeat");
 }
