@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use lessor_algorithms::Demand;
 use lessor_proto::message::HolderKind;
 use lessor_proto::{Amount, Incarnation, Time};
 use lessor_server::node::{Books, ChildBook};
-use lessor_server::repository::Kind;
+use lessor_server::repository::{Kind, Legacy};
 
 use super::books::TICK;
 use crate::faults::Fault;
@@ -246,21 +247,15 @@ impl Simulation {
     }
 
     /// The demand that a holding counts for at the root: its wants, its weight and its priority.
-    pub(super) fn counted_demand(&self, holding: &Holding) -> lessor_algorithms::Demand {
+    pub(super) fn counted_demand(&self, holding: &Holding) -> Demand {
         let resource = &self.resources[usize::from(holding.resource)];
-        let mut demand = lessor_algorithms::Demand {
-            priority: holding.priority,
-            weight: holding.weight,
-            wants: holding.wants,
-        };
+        let mut demand = Demand { priority: holding.priority, weight: holding.weight, wants: holding.wants };
         if let (Some(book), Whose::Client(client)) = (self.rule_book.as_deref(), self.whose(holding.client)) {
             let allowance = book.rights().allowance(client);
             demand.wants = allowance.most_wants.map_or(demand.wants, |most| demand.wants.min(most));
             demand.weight *= allowance.weight;
             let site = self.clients[holding.client as usize].site;
-            let above = std::iter::successors(Some(site), |&site| self.sites[site as usize].parent);
-            let caps = above.filter(|&site| self.sites[site as usize].parent.is_some());
-            let priorities = caps.filter_map(|site| book.rights().caps(site).1);
+            let priorities = self.nodes_above(site).filter_map(|site| book.rights().caps(site).1);
             demand.priority = priorities.fold(demand.priority, i64::min);
         }
         demand.priority = resource.most_priority.map_or(demand.priority, |most| demand.priority.min(most));
@@ -270,8 +265,7 @@ impl Simulation {
 
     /// Whether a client is one of Doorman's, of a resource that is denied to those.
     pub(super) fn is_denied(&self, holding: &Holding) -> bool {
-        let denies =
-            self.resources[usize::from(holding.resource)].legacy == lessor_server::repository::Legacy::Deny;
+        let denies = self.resources[usize::from(holding.resource)].legacy == Legacy::Deny;
         denies && self.clients[holding.client as usize].way == Way::Legacy
     }
 }

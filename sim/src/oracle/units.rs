@@ -99,14 +99,6 @@ impl Simulation {
         };
         self.sites.iter().map(of).max().unwrap_or_default() * self.levels()
     }
-
-    fn levels(&self) -> u32 {
-        let depth = |site: u32| {
-            let above = std::iter::successors(Some(site), |&site| self.sites[site as usize].parent);
-            above.count() as u32
-        };
-        (0..self.sites.len() as u32).map(depth).max().unwrap_or(1)
-    }
 }
 
 impl Observer for Served {

@@ -19,6 +19,22 @@ impl Simulation {
         self.targets(resource).iter().map(|target| target.wants).sum()
     }
 
+    /// A site, and each one above it.
+    pub(crate) fn way_up(&self, site: u32) -> impl Iterator<Item = u32> {
+        std::iter::successors(Some(site), |&site| self.sites[site as usize].parent)
+    }
+
+    /// Those of them that are nodes below another one: all but the root.
+    pub(crate) fn nodes_above(&self, site: u32) -> impl Iterator<Item = u32> {
+        self.way_up(site).filter(|&site| self.sites[site as usize].parent.is_some())
+    }
+
+    /// The number of levels of the tree.
+    pub(crate) fn levels(&self) -> u32 {
+        let depth = |site: u32| self.way_up(site).count() as u32;
+        (0..self.sites.len() as u32).map(depth).max().unwrap_or(1)
+    }
+
     /// The longest lease that any leader was told to grant.
     #[must_use]
     pub fn longest_lease(&self) -> Duration {

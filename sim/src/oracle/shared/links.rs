@@ -137,9 +137,6 @@ impl Simulation {
 
     /// The time within which all clients know of each other, when nothing goes wrong any more.
     pub(crate) fn settling(&self) -> Duration {
-        let above = |site: &u32| self.sites[*site as usize].parent;
-        let depth = |from: u32| std::iter::successors(Some(from), above).count();
-        let deepest = (0..self.sites.len() as u32).map(depth).max().unwrap_or(1);
-        SETTLING * u32::try_from(deepest).unwrap_or(1)
+        SETTLING * self.levels()
     }
 }
