@@ -60,6 +60,8 @@ pub struct SimulationPlan {
     pub editions: bool,
     /// Processes are of this version or of the one before, drawn for each by this number; absent: all are of this one.
     pub mixed: Option<u64>,
+    /// Whether half of Doorman's clients forget the fields that Doorman does not know.
+    pub forgetful: bool,
     /// The domain that clients share, if they do.
     pub domain: Option<SharedDomainPlan>,
     /// The limits of the servers.
@@ -278,6 +280,7 @@ impl SimulationPlan {
             fallback: Fallback::Pessimistic,
             editions: false,
             mixed: None,
+            forgetful: false,
             domain: None,
             limits: LimitPlan::default(),
             clients_from: Duration::from_secs(1),

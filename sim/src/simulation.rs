@@ -117,6 +117,7 @@ pub(crate) struct Rules {
     pub(crate) fallback: Fallback,
     pub(crate) editions: bool,
     pub(crate) mixed: Option<u64>,
+    pub(crate) forgetful: bool,
     pub(crate) limits: LimitPlan,
     #[cfg(feature = "mutations")]
     pub(crate) mutation: Option<crate::mutation::Mutation>,

@@ -195,6 +195,7 @@ fn sim(workload: &Workload, mode: Mode) -> SimulationPlan {
         fallback: Fallback::Pessimistic,
         editions: false,
         mixed: None,
+        forgetful: false,
         domain: None,
         limits: LimitPlan::default(),
         sites: sites.collect(),

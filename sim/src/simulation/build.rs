@@ -56,6 +56,7 @@ pub(super) fn sim(seed: u64, plan: &SimulationPlan) -> Simulation {
             fallback: plan.fallback,
             editions: plan.editions,
             mixed: plan.mixed,
+            forgetful: plan.forgetful,
             limits: plan.limits,
             #[cfg(feature = "mutations")]
             mutation: plan.mutation,

@@ -19,9 +19,9 @@ use crate::trace::Happening;
 // === clients ===
 
 impl Simulation {
-    /// Whether some of Doorman's clients forget the fields that Doorman does not know, as in a fifth of all simulations.
+    /// Whether some of Doorman's clients forget the fields that Doorman does not know.
     pub(crate) fn some_forget(&self) -> bool {
-        self.seed % 5 == 3 && self.clients.iter().any(|client| client.way == Way::Legacy)
+        self.rules.forgetful
     }
 
     /// A client begins to live, or to live again.

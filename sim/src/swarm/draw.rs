@@ -80,6 +80,7 @@ pub fn plan(seed: u64, options: &Options) -> SimulationPlan {
     let namesakes = may_be_two && Rng::new(seed ^ 0x2a_3e5a_4e5a).chance(400);
     faults.gaps[Fault::Twin as usize] =
         faults.gaps[Fault::Twin as usize].map(|every| every.max(Duration::from_secs(8)));
+    let forgetful = seed % 5 == 3 && clients.iter().any(|client| client.way == Way::Legacy);
     let mut plan = SimulationPlan {
         sites,
         clients,
@@ -109,6 +110,7 @@ pub fn plan(seed: u64, options: &Options) -> SimulationPlan {
         // In one simulation of four tasks have copies of their own.
         editions: Rng::new(seed ^ 0x0ed1_7105).chance(250),
         mixed: None,
+        forgetful,
         domain: None,
         limits: LimitPlan::default(),
         clients_from: Duration::ZERO,
