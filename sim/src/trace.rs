@@ -231,8 +231,7 @@ const DISK: [&str; 3] = ["full", "damaged", "without power"];
 const KEEPS: [&str; 3] = ["nothing", "in a file", "at etcd"];
 
 /// The same of rights, and of what becomes of a stream.
-const RIGHTS: [&str; 6] =
-    ["loses a resource", "is out", "gets all back", "is limited", "is not limited", "is as it was"];
+const RIGHTS: [&str; 4] = ["loses a resource", "is out", "gets all back", "is limited"];
 const REVIEWS: [&str; 4] = ["nothing", "some is recalled", "it says everything again", "it ends"];
 
 impl fmt::Display for EntryText<'_> {
@@ -292,7 +291,7 @@ impl fmt::Display for EntryText<'_> {
             Happening::Serves => write!(f, "grants {x} of the domain ({y} count, ground {z})"),
             Happening::Limits => write!(f, "allows the domain {x}"),
             Happening::Right => {
-                write!(f, "rules: {} {y} {}", ["client", "site"][(x % 2) as usize], RIGHTS[(z % 6) as usize])
+                write!(f, "rules: {} {y} {}", ["client", "site"][(x % 2) as usize], RIGHTS[(z % 4) as usize])
             }
             Happening::Reviews => {
                 write!(f, "goes by edition {x} of the rules, stream {y}: {}", REVIEWS[(z % 4) as usize])

@@ -25,7 +25,7 @@ impl Simulation {
         let site = self.tasks[task as usize].site;
         if !self.is_mortal(task) {
             self.look_at_configuration(task);
-            self.find_rules(task);
+            self.read_rules(task);
         }
         if self.sites[site as usize].keeps != Keeps::Etcd {
             if self.begins_alone(task) {

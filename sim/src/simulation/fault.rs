@@ -4,6 +4,7 @@ mod configuration;
 mod leaders;
 mod memory;
 mod pause;
+mod rights;
 
 use std::time::Duration;
 
