@@ -61,14 +61,11 @@ impl Served {
         let holder = ClientId::new("greedy", 256).expect("a name");
         let hello = Hello::new(HolderKind::Client, holder, Incarnation(1));
         let peer = node.connect(Time::ZERO, hello);
-        let report = |number: usize| Report {
-            resource: ResourceId::new(format!("resource/{number}"), 256).expect("a name"),
-            bands: [Band { priority: 0, subclients: 1, wants: 10.0 }].into_iter().collect(),
-            has: None,
-            held: None,
-            domains: None,
-            integer: None,
-            peak: None,
+        let report = |number: usize| {
+            Report::new(
+                ResourceId::new(format!("resource/{number}"), 256).expect("a name"),
+                [Band { priority: 0, subclients: 1, wants: 10.0 }],
+            )
         };
         let reports = (0..count).map(report).collect();
         node.receive(

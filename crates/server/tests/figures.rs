@@ -87,14 +87,11 @@ fn a_runtime_that_stands_still_is_not_alive_and_its_pages_say_so() {
 
 /// A request of one client for the resources of these numbers.
 fn ask(client: &str, numbers: std::ops::Range<usize>) -> Ask {
-    let report = |number| Report {
-        resource: ResourceId::new(format!("resource-{number:06}"), 256).unwrap(),
-        bands: [Band { priority: 0, subclients: 1, wants: 1.0 }].into_iter().collect(),
-        has: None,
-        held: None,
-        domains: None,
-        integer: None,
-        peak: None,
+    let report = |number| {
+        Report::new(
+            ResourceId::new(format!("resource-{number:06}"), 256).unwrap(),
+            [Band { priority: 0, subclients: 1, wants: 1.0 }],
+        )
     };
     Ask {
         kind: HolderKind::Client,

@@ -294,7 +294,7 @@ impl Ask {
 
 impl Band {
     /// One client that wants nothing.
-    pub(crate) const NOTHING: Band = Band { priority: 0, subclients: 1, wants: 0.0 };
+    pub const NOTHING: Band = Band { priority: 0, subclients: 1, wants: 0.0 };
 }
 
 // === impl Release ===

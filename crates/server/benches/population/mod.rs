@@ -1,6 +1,6 @@
 //! A node with so many holders of one resource, which want one and a half times what there is.
 
-use lessor_proto::message::{Ask, Band, Bands, HolderKind, Order, Report};
+use lessor_proto::message::{Ask, Band, HolderKind, Order, Report};
 use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig};
 use lessor_server::repository::{Glob, Repository, Template};
@@ -79,15 +79,10 @@ pub(crate) fn ask(number: usize, wants: f64) -> Ask {
         incarnation: Some(Incarnation(number as u64)),
         report_id: None,
         target_epoch: None,
-        reports: vec![Report {
-            resource: ResourceId::new("db", 256).expect("a name"),
-            bands: Bands::from_elem(Band { priority: 0, subclients: 1, wants }, 1),
-            has: None,
-            held: None,
-            domains: None,
-            integer: None,
-            peak: None,
-        }],
+        reports: vec![Report::new(
+            ResourceId::new("db", 256).expect("a name"),
+            [Band { priority: 0, subclients: 1, wants }],
+        )],
         line: None,
     }
 }

@@ -245,15 +245,7 @@ mod tests {
     }
 
     fn ask(node: &mut Node, holder: usize, of: usize, wants: f64) {
-        let report = Report {
-            resource: resource(of),
-            bands: [Band { priority: 0, subclients: 1, wants }].into_iter().collect(),
-            has: None,
-            held: None,
-            domains: None,
-            integer: None,
-            peak: None,
-        };
+        let report = Report::new(resource(of), [Band { priority: 0, subclients: 1, wants }]);
         let ask = Ask {
             kind: HolderKind::Client,
             holder: client(holder),

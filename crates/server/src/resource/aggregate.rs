@@ -100,15 +100,7 @@ mod tests {
 
     /// Whether a node above takes these demands, as it reads them.
     fn taken(bands: Bands, limits: &Limits) -> Result<Bands, String> {
-        let report = Report {
-            resource: ResourceId::new("db", 256).unwrap(),
-            bands,
-            has: None,
-            held: None,
-            domains: None,
-            integer: None,
-            peak: None,
-        };
+        let report = Report::new(ResourceId::new("db", 256).unwrap(), bands);
         let ask = Ask {
             kind: HolderKind::Node,
             holder: ClientId::new("leaf", 256).unwrap(),

@@ -59,7 +59,7 @@ impl Resource {
         }
         self.said.forget(slot);
         if cx.config.rules.keep(Rule::RevokedWantsNothing) {
-            self.set_demands(slot, Demands::from_bands(&[Band { priority: 0, subclients: 1, wants: 0.0 }]));
+            self.set_demands(slot, Demands::from_bands(&[Band::NOTHING]));
         }
         self.holders.schedule(slot, &self.terms);
         self.rank(slot);

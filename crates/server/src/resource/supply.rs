@@ -265,7 +265,7 @@ impl Resource {
             }));
         }
         if bands.is_empty() {
-            bands.push(Band { priority: 0, subclients: 1, wants: 0.0 });
+            bands.push(Band::NOTHING);
         }
         aggregate::fitted(bands, most_buckets)
     }

@@ -67,15 +67,7 @@ fn leaf() -> Node {
 
 /// The amount that somebody is granted, and the time for which.
 fn ask(node: &mut Node, seconds: u64) -> Option<(Amount, Duration)> {
-    let report = Report {
-        resource: resource(),
-        bands: wants(4.0).bands,
-        has: None,
-        held: None,
-        domains: None,
-        integer: None,
-        peak: None,
-    };
+    let report = Report::new(resource(), wants(4.0).bands);
     let ask = Ask {
         kind: HolderKind::Client,
         holder: client("a"),

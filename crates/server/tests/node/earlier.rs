@@ -30,15 +30,7 @@ fn above(out: u64) -> Node {
 }
 
 fn report(amount: f64) -> Report {
-    Report {
-        resource: resource(),
-        bands: wants(amount).bands,
-        has: None,
-        held: None,
-        domains: None,
-        integer: None,
-        peak: None,
-    }
+    Report::new(resource(), wants(amount).bands)
 }
 
 fn ask(node: &mut Node, seconds: u64, who: (HolderKind, &str, u64), amount: f64) -> Grant {

@@ -28,15 +28,10 @@ struct Hall {
 }
 
 fn wants(resource: usize, amount: f64) -> Report {
-    Report {
-        resource: ResourceId::new(format!("r{resource}"), 256).expect("a name"),
-        bands: [Band { priority: 0, subclients: 1, wants: amount }].into_iter().collect(),
-        has: None,
-        held: None,
-        domains: None,
-        integer: None,
-        peak: None,
-    }
+    Report::new(
+        ResourceId::new(format!("r{resource}"), 256).expect("a name"),
+        [Band { priority: 0, subclients: 1, wants: amount }],
+    )
 }
 
 // === impl Hall ===

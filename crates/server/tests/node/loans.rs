@@ -172,15 +172,7 @@ fn nothing_is_lent_while_another_kind_is_out() {
             report_id: Some(ReportId(1)),
             target_epoch: None,
             line: None,
-            reports: vec![Report {
-                resource: resource(),
-                bands: wants(5.0).bands,
-                has: None,
-                held: None,
-                domains: None,
-                integer: None,
-                peak: None,
-            }],
+            reports: vec![Report::new(resource(), wants(5.0).bands)],
         };
         let answer = bank.node.ask(bank.now, &silent).expect("it is asked well");
         assert_eq!(answer.grants[0].capacity, Amount::from_units(5), "it is served");

@@ -17,15 +17,7 @@ fn config() -> NodeConfig {
 }
 
 fn report(resource: &str, wants: f64) -> Report {
-    Report {
-        resource: ResourceId::new(resource, 64).expect("a name"),
-        bands: [Band { priority: 0, subclients: 1, wants }].into_iter().collect(),
-        has: None,
-        held: None,
-        domains: None,
-        integer: None,
-        peak: None,
-    }
+    Report::new(ResourceId::new(resource, 64).expect("a name"), [Band { priority: 0, subclients: 1, wants }])
 }
 
 /// Whether a poller is granted something of each of these.

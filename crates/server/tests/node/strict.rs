@@ -296,15 +296,7 @@ fn ask(node: &mut Node, resource: ResourceId) -> Result<(f64, Duration), String>
         incarnation: None,
         report_id: None,
         target_epoch: None,
-        reports: vec![Report {
-            resource,
-            bands,
-            has: None,
-            held: None,
-            domains: None,
-            integer: None,
-            peak: None,
-        }],
+        reports: vec![Report::new(resource, bands)],
         line: None,
     };
     let mut answer = node.ask(Time::ZERO, &ask).map_err(|refusal| refusal.to_string())?;

@@ -114,15 +114,8 @@ async fn a_node_may_poll_too() {
     let house = House::open().await;
     let mut line = ParentLine::new(Duration::from_secs(20));
     let band = |subclients, wants| Band { priority: 0, subclients, wants };
-    let report = Report {
-        resource: ResourceId::new("db", 256).unwrap(),
-        bands: [band(1, 70.0), band(9, 45.0), band(3, 0.0)].into_iter().collect(),
-        has: None,
-        held: None,
-        domains: None,
-        integer: None,
-        peak: None,
-    };
+    let report =
+        Report::new(ResourceId::new("db", 256).unwrap(), [band(1, 70.0), band(9, 45.0), band(3, 0.0)]);
     let ask = Ask {
         kind: HolderKind::Node,
         holder: ClientId::new("leaf", 256).unwrap(),

@@ -7,7 +7,7 @@ use smallvec::smallvec;
 use super::{Band, Has, Lasts, Report, bands};
 use crate::message::field::{self, Place};
 use crate::message::{Limits, Order, Refusal, RefusedReport};
-use crate::{Amount, Epoch, wire};
+use crate::{Amount, Epoch, ResourceId, wire};
 
 /// Checks what a client says of the resources in the field `list`.
 pub(crate) fn from_client(
@@ -151,6 +151,12 @@ fn has(place: Place<'_>, lease: &mut wire::Lease) -> Result<Has, Refusal> {
 // === impl Report ===
 
 impl Report {
+    /// One that says what is wanted of a resource and nothing else, as that of a holder that has just begun.
+    pub fn new(resource: ResourceId, bands: impl IntoIterator<Item = Band>) -> Report {
+        let bands = bands.into_iter().collect();
+        Report { resource, bands, has: None, held: None, domains: None, integer: None, peak: None }
+    }
+
     /// As a client says it.
     pub(crate) fn to_client_wire(&self) -> wire::ResourceRequest {
         let band = self.bands.first().copied().unwrap_or(Band::NOTHING);

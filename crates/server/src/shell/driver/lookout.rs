@@ -233,15 +233,10 @@ mod tests {
 
     /// One more client has something.
     fn admit(driver: &Driver, number: u64) {
-        let report = Report {
-            resource: ResourceId::new("db", 256).unwrap(),
-            bands: [Band { priority: 0, subclients: 1, wants: 1.0 }].into_iter().collect(),
-            has: None,
-            held: None,
-            domains: None,
-            integer: None,
-            peak: None,
-        };
+        let report = Report::new(
+            ResourceId::new("db", 256).unwrap(),
+            [Band { priority: 0, subclients: 1, wants: 1.0 }],
+        );
         let ask = Ask {
             kind: HolderKind::Client,
             holder: ClientId::new(format!("client-{number}"), 256).unwrap(),

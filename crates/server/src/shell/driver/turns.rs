@@ -283,15 +283,7 @@ mod tests {
     }
 
     fn wants(wants: f64) -> Report {
-        Report {
-            resource: ResourceId::new("db", 256).unwrap(),
-            bands: [Band { priority: 0, subclients: 1, wants }].into_iter().collect(),
-            has: None,
-            held: None,
-            domains: None,
-            integer: None,
-            peak: None,
-        }
+        Report::new(ResourceId::new("db", 256).unwrap(), [Band { priority: 0, subclients: 1, wants }])
     }
 
     /// A stream that wants so much and has taken its welcome and what it was granted at once, if anything.
