@@ -7,6 +7,7 @@ use lessor_proto::message::{Before, Grant, Order, Sharing};
 use lessor_proto::{Amount, Time, wire};
 
 use super::holders::{Child, Demands};
+use super::retry::{PROMPT, SOON};
 use super::slab::Slot;
 use super::streaming::Told;
 use super::{CallContext, Resource};
@@ -14,14 +15,6 @@ use crate::ledger::{Granted, Offer, Term};
 use crate::mutation::Rule;
 use crate::repository::SafeCapacity;
 use crate::token::{Content, PolledLease};
-
-/// The time after which Doorman's clients are told to come back when something waits for them: they poll by a
-/// timer only.
-pub(crate) const SOON: Duration = Duration::from_secs(1);
-
-/// The time after which our own clients are told to come back when what they wait for takes no longer than a
-/// write.
-pub(crate) const PROMPT: Duration = Duration::from_millis(100);
 
 /// When the holder should come back.
 #[derive(Clone, Copy, Debug)]

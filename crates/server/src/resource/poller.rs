@@ -14,10 +14,10 @@ use std::time::Duration;
 use lessor_proto::message::{Ask, Grant, Has, HolderKind, Order, Report};
 use lessor_proto::{Amount, Epoch, Incarnation, Time};
 
-use super::answer::SOON;
 use super::claim::{is_of_record, origin};
 use super::holders::{Child, Claimed};
 use super::identity::holder;
+use super::retry::SOON;
 use super::slab::Slot;
 use super::streaming::Told;
 use super::{CallContext, Reply, Resource};

@@ -9,8 +9,8 @@ use std::time::Duration;
 use lessor_algorithms::rotation::parts;
 use lessor_proto::{Amount, Time};
 
-use super::answer::SOON;
 use super::holders::{Child, Short, UnitClaim};
+use super::retry::SOON;
 use super::slab::Slot;
 use super::{Reply, Resource};
 use crate::mutation::Rule;

@@ -9,10 +9,10 @@ use std::time::Duration;
 use lessor_proto::message::{Ask, Has, Order, Report};
 use lessor_proto::{Amount, Time};
 
-use super::answer::SOON;
 use super::claim::{MOST_SHOWN, counts_until_heard, ends_at};
 use super::identity::holder;
 use super::poller::Kept;
+use super::retry::SOON;
 use super::{CallContext, Reply, Resource};
 use crate::mutation::Rule;
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use lessor_proto::Time;
 
-use crate::resource::answer::SOON;
+use crate::resource::retry::SOON;
 
 /// A unit that is to be there when a poll comes is recalled so long before.
 const HAND_OVER: Duration = Duration::from_millis(100);
