@@ -72,6 +72,7 @@ fn holder(mutation: HolderRule) -> Noticed {
         HolderRule::DeadlineStays => Noticed::Story(units::expired),
         // Nothing is advised in a simulation.
         HolderRule::SafeWithinLease => Noticed::Story(safe::above_the_last_lease),
+        HolderRule::SafeWhileLearning => Noticed::Story(safe::under_a_server_that_learns),
     }
 }
 
@@ -132,9 +133,11 @@ fn grantor(mutation: GrantorRule) -> Noticed {
         GrantorRule::UnansweredReplaced => Noticed::Story(shown::asked_again_and_again),
         GrantorRule::EchoCounted => Noticed::Story(pollers::echoed_and_cut_off),
         GrantorRule::EndChecked => Noticed::Story(pollers::granted_again),
+        GrantorRule::EndByClock => Noticed::Story(pollers::whose_date_is_late),
         GrantorRule::RestChecked => Noticed::Story(twice::over_in_between),
         GrantorRule::ResealLate => Noticed::Story(pollers::back_and_forth),
         GrantorRule::ClaimInSteps => Noticed::Story(pollers::read_late),
+        GrantorRule::ClaimNumbered => Noticed::Story(pollers::shown_before_it_grew),
         GrantorRule::PollersProven => Noticed::Story(pollers::given_back_by_a_stranger),
         GrantorRule::LearnAsShown => Noticed::Story(memory::shorter_leases),
         GrantorRule::ShownBeyondLimit => Noticed::Story(memory::a_smaller_capacity),
@@ -208,14 +211,23 @@ fn what_a_poller_shows_is_believed_as_far_as_it_is_sealed() {
     assert_eq!(pollers::forged(None), None);
 }
 
+/// The first leader acts at 61 s for the last time, and a task that counts its stop from when its key had gone, at 58 s, forgets its
+/// authority; or it acts a moment after what is told for its stop.
+#[test]
+fn a_stop_that_is_told_too_early_is_noticed() {
+    for (last_act, stop) in [(61_000, 58), (60_100, 60)] {
+        assert_eq!(pollers::granted_again_by(None, last_act, last_act.div_ceil(1_000)), None);
+        assert!(pollers::granted_again_by(None, last_act, stop).is_some(), "{stop}");
+    }
+}
+
 #[test]
 fn no_rule_about_pollers_can_be_left_out() {
-    use GrantorRule::{ClaimInSteps, EchoCounted, EchoUnchanged, EndChecked};
+    use GrantorRule::{ClaimInSteps, ClaimNumbered, EchoCounted, EchoUnchanged, EndByClock, EndChecked};
     use GrantorRule::{EndTold, LearnRunning, ResealLate, RestChecked, ShownKept, UnansweredReplaced};
     let of_echoes = [EchoUnchanged, EchoCounted, ShownKept, EndTold, UnansweredReplaced];
-    for mutation in
-        of_echoes.into_iter().chain([EndChecked, RestChecked, ResealLate, ClaimInSteps, LearnRunning])
-    {
+    let of_claims = [EndChecked, EndByClock, RestChecked, ResealLate, ClaimInSteps, ClaimNumbered];
+    for mutation in of_echoes.into_iter().chain(of_claims).chain([LearnRunning]) {
         check(Mutation::Grantor(mutation), &grantor(mutation));
     }
 }

@@ -32,13 +32,15 @@ pub enum HolderRule {
     DeadlineStays,
     /// Safe capacity is used where it is no more than the last lease gave.
     SafeWithinLease,
+    /// A grant of nothing by a server that is learning does not end safe capacity.
+    SafeWhileLearning,
 }
 
 // === impl HolderRule ===
 
 impl HolderRule {
     /// All of them.
-    pub const ALL: [HolderRule; 10] = [
+    pub const ALL: [HolderRule; 11] = [
         HolderRule::InOrder,
         HolderRule::FromReport,
         HolderRule::RenewAdopted,
@@ -49,6 +51,7 @@ impl HolderRule {
         HolderRule::UseReadAfter,
         HolderRule::DeadlineStays,
         HolderRule::SafeWithinLease,
+        HolderRule::SafeWhileLearning,
     ];
 }
 

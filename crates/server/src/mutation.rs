@@ -109,12 +109,16 @@ pub enum Rule {
     EchoCounted,
     /// A poller claims with a lease that still counted when the leader stopped that had granted it.
     EndChecked,
+    /// That is judged by the end of the lease on the clock of the leader that granted it.
+    EndByClock,
     /// A poller claims a lease of a leader before the last only if it was left when the last one stopped, and is still.
     RestChecked,
     /// The lease of a poller is resealed once its earlier leader has certainly stopped.
     ResealLate,
     /// A poller claims with the second request that shows a lease of an earlier leader.
     ClaimInSteps,
+    /// What a poller claims is numbered as the lease by which it was resealed.
+    ClaimNumbered,
     /// A holder that draws no incarnation gives something back with the token of its life, or on the connection on which that
     /// began.
     PollersProven,
@@ -186,7 +190,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 81] = [
+    pub const ALL: [Rule; 83] = [
         Rule::AckBySeq,
         Rule::FullCharge,
         Rule::DriftMargin,
@@ -233,9 +237,11 @@ impl Rule {
         Rule::UnansweredReplaced,
         Rule::EchoCounted,
         Rule::EndChecked,
+        Rule::EndByClock,
         Rule::RestChecked,
         Rule::ResealLate,
         Rule::ClaimInSteps,
+        Rule::ClaimNumbered,
         Rule::PollersProven,
         Rule::LearnAsShown,
         Rule::ShownBeyondLimit,

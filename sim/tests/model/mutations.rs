@@ -10,10 +10,10 @@
 
 use lessor_sim::mutation::GrantorRule::{
     AckBySeq, AllSaidFirst, AnewReplaces, ClaimFromOrigin, ClaimInLine, ClaimInSteps, ClaimLate,
-    ClaimWritten, ClaimedOnce, ClaimsLimited, CoveredLease, CreditAtAck, DomainAck, DriftMargin,
-    EarlierConfirmed, EarlierCounted, EchoCounted, EchoUnchanged, EmptyIsUnknown, EndChecked, EndTold,
-    FullCharge, FullGhost, FullRest, Ghost, IdleMakeRoom, InheritLasting, InheritShown, KeptFree,
-    KindAfterOther, KindRecorded, KnownBelow, KnownKinds, LearnAsShown, LearnRunning, LearnWritten,
+    ClaimNumbered, ClaimWritten, ClaimedOnce, ClaimsLimited, CoveredLease, CreditAtAck, DomainAck,
+    DriftMargin, EarlierConfirmed, EarlierCounted, EchoCounted, EchoUnchanged, EmptyIsUnknown, EndByClock,
+    EndChecked, EndTold, FullCharge, FullGhost, FullRest, Ghost, IdleMakeRoom, InheritLasting, InheritShown,
+    KeptFree, KindAfterOther, KindRecorded, KnownBelow, KnownKinds, LearnAsShown, LearnRunning, LearnWritten,
     LendUnwanted, LineIsPart, LoanCharged, LoanRecalled, MarkFirst, MarkOfKind, NamesakesAreTwo, NestedEnd,
     NewestConfig, NodeGhost, NodesCapped, NumberAhead, OldLeadersCharged, OldLivesCharged, OldRecordDoubted,
     OutCounts, OwnKept, PartsInTurn, PartsWhole, PeakFromSpare, PollersProven, PostCut, RecallToPart,
@@ -23,8 +23,8 @@ use lessor_sim::mutation::GrantorRule::{
     UnitsWithinBurst, UntoldIsUnknown,
 };
 use lessor_sim::mutation::HolderRule::{
-    DeadlineStays, Fence, FromReport, InOrder, OutIsHeld, PromiseKept, RenewAdopted, SafeWithinLease,
-    UnitsHeld, UseReadAfter,
+    DeadlineStays, Fence, FromReport, InOrder, OutIsHeld, PromiseKept, RenewAdopted, SafeWhileLearning,
+    SafeWithinLease, UnitsHeld, UseReadAfter,
 };
 use lessor_sim::mutation::Mutation::{self, Grantor, Holder};
 
@@ -62,7 +62,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 79] = [
+const NOT_NOTICED: [(Mutation, &str); 82] = [
     // There are no marks, and one succession in a row.
     (Grantor(FullRest), "unary, a succession"),
     (Grantor(RestGuarded), "unary, a succession"),
@@ -152,6 +152,7 @@ const NOT_NOTICED: [(Mutation, &str); 79] = [
     (Holder(DeadlineStays), "unary"),
     // Nothing is advised.
     (Holder(SafeWithinLease), "unary"),
+    (Holder(SafeWhileLearning), "unary"),
     // There are no clients that echo their leases.
     (Grantor(EchoCounted), "unary, a succession"),
     (Grantor(EchoUnchanged), "unary, a succession"),
@@ -159,6 +160,8 @@ const NOT_NOTICED: [(Mutation, &str); 79] = [
     (Grantor(EndTold), "a node between"),
     (Grantor(UnansweredReplaced), "a node between"),
     (Grantor(EndChecked), "unary, a succession"),
+    (Grantor(EndByClock), "unary, a succession"),
+    (Grantor(ClaimNumbered), "unary, a succession"),
     (Grantor(RestChecked), "unary, a succession"),
     // Nobody speaks in the name of another.
     (Grantor(PollersProven), "unary, a succession"),

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Release, Report};
+use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Release, Report, WallClock};
 use lessor_proto::{Amount, ClientId, Drift, Epoch, Time};
 use lessor_server::node::{Node, NodeConfig};
 use lessor_server::record::Record;
@@ -197,21 +197,63 @@ pub(crate) fn echoed_and_cut_off(without: Option<Mutation>) -> Option<String> {
 /// The lease of the first has ended under the first leader, which has granted it again before it stopped. Shown to the
 /// second leader, it is nobody's claim.
 pub(crate) fn granted_again(without: Option<Mutation>) -> Option<String> {
+    // The key of the first leader has gone at 58, and it goes on until 62.
+    granted_again_by(without, 61_000, 58 + AUTHORITY)
+}
+
+/// The same of a first leader that acts at `last_act` for the last time, in milliseconds, and has stopped by `stop`, as the second
+/// one knows.
+pub(crate) fn granted_again_by(without: Option<Mutation>, last_act: u64, stop: u64) -> Option<String> {
+    shown_later(&mut successor(without, 58, Some(stop)), last_act)
+}
+
+/// The same below a leader whose date is two seconds behind: by that the lease had not ended.
+pub(crate) fn whose_date_is_late(without: Option<Mutation>) -> Option<String> {
+    let mut next = successor(without, 58, Some(58 + AUTHORITY));
+    next.set_date(second(58), WallClock { since_epoch: Duration::from_secs(55) });
+    shown_later(&mut next, 61_000)
+}
+
+fn shown_later(next: &mut Node, last_act: u64) -> Option<String> {
     let (mut a, mut b, mut c) = (Poller::new("a"), Poller::new("b"), Poller::new("c"));
-    let mut first = lead(without, 1, 0, Record::default());
+    let mut first = lead(None, 1, 0, Record::default());
     a.poll(&mut first, 0, 60);
     b.poll(&mut first, 1, CAPACITY);
-    // The key of the first leader has gone at 58, and it goes on until 62.
-    let mut next = successor(without, 58, Some(58 + AUTHORITY));
-    b.poll(&mut first, 61, CAPACITY);
-    if b.believes(61) != units(CAPACITY) {
-        return Some(format!("the other one has {}", b.believes(61)));
+    let answer =
+        first.ask(Time::from_nanos(last_act * 1_000_000), &b.letter(CAPACITY).0).expect("it is asked well");
+    (b.lease, b.expiry) = (answer.grants.into_iter().next(), last_act / 1_000 + LEASE.as_secs());
+    if b.told() != units(CAPACITY) {
+        return Some(format!("the other one has {}", b.told()));
     }
     for (now, wants) in [(63, 60), (64, 60), (65, 0), (66, 0)] {
-        a.poll(&mut next, now, wants);
+        a.poll(next, now, wants);
     }
-    c.poll(&mut next, 67, CAPACITY);
+    c.poll(next, 67, CAPACITY);
     exceeded(67, &[&a, &b, &c])
+}
+
+/// It had less before, and what it said then is read when it has claimed what it has since, and knows of no answer to that: it
+/// promised nothing about what it claims.
+pub(crate) fn shown_before_it_grew(without: Option<Mutation>) -> Option<String> {
+    let (mut a, mut b, mut c) = (Poller::new("a"), Poller::new("b"), Poller::new("c"));
+    let mut first = lead(without, 1, 0, Record::default());
+    a.poll(&mut first, 0, 20);
+    let late = a.letter(20);
+    a.poll(&mut first, 1, 60);
+    b.poll(&mut first, 1, 40);
+    let mut next = successor(without, 10, Some(10 + AUTHORITY));
+    for now in [15, 16] {
+        b.poll(&mut next, now, 40);
+    }
+    a.poll(&mut next, 15, 60);
+    if (a.believes(16), b.believes(16)) != (units(60), units(40)) {
+        return Some(format!("{} is left of 60, and {} of 40", a.believes(16), b.believes(16)));
+    }
+    for letter in [a.letter(20), late] {
+        next.ask(second(16), &letter.0).expect("it is asked well");
+    }
+    c.poll(&mut next, 17, CAPACITY);
+    exceeded(17, &[&a, &b, &c])
 }
 
 /// The first is answered by the second leader before the first one has stopped, and goes back to that one; its next request to the

@@ -164,6 +164,7 @@ impl Session {
         if !self.config.rules.keep(HolderRule::SafeWithinLease) {
             holding.break_bound();
         }
+        grant.learning &= self.config.rules.keep(HolderRule::SafeWhileLearning);
         holding.adopt(now, grant, end)?;
         holding.set_due(due);
         Ok(())

@@ -161,6 +161,7 @@ impl Resource {
         // It goes on after what it shows, so that this is of its round.
         let seq = child.in_round(lease.order.seq).and_then(|seq| u32::try_from(seq).ok()).unwrap_or(u32::MAX);
         child.claimed = Claimed::Less;
+        let seq = if cx.config.rules.keep(Rule::ClaimNumbered) { seq } else { 0 };
         let origin = origin(lease.origin, cx.config);
         let taken = self.charge(slot, |ledger, account| ledger.claim(account, amount, seq, origin));
         self.claims.honour(amount);
@@ -227,6 +228,9 @@ impl Resource {
         }
         match record.stops.get(&lease.origin) {
             _ if !cx.config.rules.keep(Rule::EndChecked) => true,
+            Some(_) if !cx.config.rules.keep(Rule::EndByClock) => {
+                cx.date.until(cx.opens(), lease.expiry) > Duration::ZERO && is_left(now, lease.origin, cx)
+            }
             Some(&stop) => lease.ends >= stop && is_left(now, lease.origin, cx),
             // It counts for as long as its holder cannot have been given up for dead.
             None => self.is_sticky(),
