@@ -104,18 +104,18 @@ impl Resource {
         self.appraise();
         self.note_shortage(now, slot);
         let (holds, target) = (self.holds(slot), self.target(now, slot));
+        let most = holds.saturating_add(self.free_beside(slot));
         let news = match self.pusher.listeners().is_owed(slot) {
             true => true,
             false if target < holds => self.is_worth_telling(holds, target),
             // What is free is for those who are short.
             false if !self.pusher.shortage().is_empty() && !self.pusher.shortage().has(slot) => false,
             false => {
-                let reachable = self.reachable(slot, target);
+                let reachable = self.reachable(slot, target.min(most));
                 self.is_worth_telling(holds, reachable)
             }
         };
         if news {
-            let most = holds.saturating_add(self.free_beside(slot));
             self.push_at_most(now, slot, most, cx, peers);
             self.pusher.unsettle_if(self.pusher.shortage().has(slot));
         }
