@@ -86,6 +86,14 @@ fn an_hour_of_faults_costs_streams_two_thousandths() {
     });
 }
 
+/// A data centre is lost two seconds after the region above it has come back, before it could show what it held.
+#[test]
+fn the_worst_of_twenty_hours_is_short_of_its_share_for_half_a_minute() {
+    let figures = figures(Scenario::Seven, Mode::Stream, 19);
+    assert!(figures.below95_total_seconds.is_some_and(|low| low <= 35), "{figures:?}");
+    assert!(figures.b_mean_conv.is_some_and(|b| b >= 0.998), "{figures:?}");
+}
+
 #[test]
 fn polling_comes_close_to_what_polling_can_reach() {
     for (scenario, b_mean_conv) in [(Scenario::Five, 0.989), (Scenario::Six, 0.969), (Scenario::Seven, 0.98)]
