@@ -19,7 +19,7 @@ use lessor_proto::Amount;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
@@ -316,4 +316,92 @@ async fn fail_over(pollers: &Pollers, end: End) {
     let overcommitment = format!("lessor_overcommitment{{resource=\"{}\"}}", pollers.resource);
     assert_eq!(other.metric(&overcommitment).await, 0.0);
     tasks.swap_remove(1 - leader).stop().await;
+}
+
+/// All there is of "db", for eight seconds at a time.
+fn short(learning: &str) -> String {
+    let algorithm = format!("{{kind: FAIR_SHARE, lease_length: 8, refresh_interval: 1{learning}}}");
+    template("*", 100.0, &algorithm)
+}
+
+const NOTHING_BEFORE: &str = ", learning_mode_duration: 0";
+
+/// Clients in another language that poll at these servers.
+async fn movers(at: &[&House], nature: &str, messages: &Path, sources: &Path) -> Child {
+    let addresses: Vec<String> = at.iter().map(|house| house.address().to_string()).collect();
+    let mut command = Command::new(PYTHON);
+    command.arg(sources.join("moves.py")).arg(messages).args([&addresses.join(","), "100", nature]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap()
+}
+
+/// A server is killed under clients that poll, and another one with other flags and another configuration begins there.
+async fn is_moved(mut house: House, nature: &str, to: (&str, &[&str]), (messages, sources): (&Path, &Path)) {
+    let mut child = movers(&[&house], nature, messages, sources).await;
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let ready = timeout(AGES * 2, lines.next_line()).await.unwrap().unwrap();
+    assert_eq!(ready.as_deref(), Some("ready"), "{to:?} {nature}");
+    house.crash().await;
+    house.configure(to.0);
+    let house = house.start_again_with(to.1).await;
+    child.stdin.take().unwrap().write_all(b"back\n").await.unwrap();
+    let last = timeout(AGES * 3, lines.next_line()).await.unwrap().unwrap();
+    assert_eq!(last.as_deref(), Some("3 share it"), "{to:?} {nature}");
+    assert!(timeout(AGES, child.wait()).await.unwrap().unwrap().success());
+    assert_eq!(house.metric("lessor_overcommitment{resource=\"db\"}").await, 0.0);
+    house.stop().await;
+}
+
+/// From a server alone to one that remembers, to etcd, and back, and below another one.
+async fn moves(nature: &str) {
+    let Some((messages, sources)) = prepare().await else { return };
+    let Some(etcd) = Etcd::started().await else { return };
+    let (url, places) = (etcd.url(), (messages.path(), &*sources));
+    let directories = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let [first, second] = directories.each_ref().map(|directory| directory.path().to_str().unwrap());
+    let election = ["--etcd", &url, "--ttl", "2s", "--authority", "1s", "--keep-alive", "200ms"];
+    let (before, learns) = (short(NOTHING_BEFORE), short(""));
+    let shorter = learns.replace("lease_length: 8", "lease_length: 4");
+    let root = House::open(&before).await;
+    let parent = root.address().to_string();
+    let below = ["--node", "leaf", "--parent", &parent];
+    let (first, second) = (["--state-dir", first], ["--state-dir", second]);
+    let move_to = async |from: &[&str], config: &str, to: &[&str]| {
+        is_moved(House::open_with(&before, from).await, nature, (config, to), places).await;
+    };
+    tokio::join!(
+        move_to(&[], &learns, &[]),
+        move_to(&[], &shorter, &[]),
+        move_to(&[], &learns, &first),
+        move_to(&second, &before, &second),
+        move_to(&[], &learns, &election),
+        move_to(&below, &before, &below),
+    );
+    root.stop().await;
+}
+
+#[tokio::test]
+async fn clients_that_echo_are_safe_and_served_wherever_their_server_remembers() {
+    moves("echoes").await;
+}
+
+#[tokio::test]
+async fn clients_that_forget_are_safe_and_served_wherever_their_server_remembers() {
+    moves("forgets").await;
+}
+
+#[tokio::test]
+async fn clients_below_two_leaves_of_one_name_share_what_there_is() {
+    let Some((messages, sources)) = prepare().await else { return };
+    let root = House::open(&short(NOTHING_BEFORE)).await;
+    let parent = root.address().to_string();
+    let flags = ["--node", "leaf", "--parent", &parent];
+    let one = House::open_with(&short(NOTHING_BEFORE), &flags).await;
+    let other = House::open_with(&short(NOTHING_BEFORE), &flags).await;
+    let child = movers(&[&one, &other], "echoes", messages.path(), &sources).await;
+    let output = timeout(AGES * 3, child.wait_with_output()).await.unwrap().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "2 share it\n");
+    assert_eq!(root.metric("lessor_overcommitment{resource=\"db\"}").await, 0.0);
+    for house in [one, other, root] {
+        house.stop().await;
+    }
 }
