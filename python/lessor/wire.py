@@ -233,6 +233,7 @@ class _Holding:
         self._lease = None  # the last one that was adopted, as it came
         self._capacity = 0.0  # of it, as far as it counts
         self._end = 0.0  # by our clock
+        self._counted = []  # what the grantor may count: (amount, end, lease), the larger the sooner it ends
         self._safe = None  # (what may be used when the lease is over)
         self._due = 0.0  # when to ask next
         self._refresh = None
@@ -287,17 +288,40 @@ class _Holding:
             integer=self.generation == GAUGE,
         )
         held = max(self._held(now), self._in_use())
+        counted = self._promise(now, held)
         if self._lease is not None and (self._lease.HasField("seq") or now < self._end):
             # The whole lease, also the fields that we do not know, with what is held of it.
             report.has.CopyFrom(self._lease)
             report.has.capacity = min(self._held(now), self._lease.capacity)
             if self._lease.HasField("seq"):
                 report.held = held
-                if epoch is not None and epoch > self._lease.epoch and now < self._end:
-                    report.has.remaining_ms = max(1, int((self._end - now) * 1000))
+                if epoch is not None and epoch > self._lease.epoch:
+                    self._show(now, report.has, counted)
         if self._in_use() <= self._held(now):
             self._ack_wanted = False
         return report
+
+    def _show(self, now, has, counted):
+        """Shows to another leader what the one that granted the lease counts at the least, with the token for it."""
+        has.capacity = counted[0][0] if counted else 0.0
+        if counted and counted[0][2].HasField("token"):
+            has.token = counted[0][2].token
+        end = max([self._end, *(end for _, end, _ in counted)])
+        if now < end:
+            has.remaining_ms = max(1, int((end - now) * 1000))
+
+    def _count(self, now):
+        """The lease that was adopted counts, and so do larger ones before it until they end. Units of a gauge that were
+        recalled may be used for as long as the lease is renewed."""
+        least = self._end if self.generation == GAUGE else 0.0
+        before = [(amount, max(end, least), lease) for amount, end, lease in self._counted if now < end]
+        self._counted = _longer_lasting([(self._capacity, self._end, self._lease), *before])
+
+    def _promise(self, now, held):
+        """No more than `held` counts from here on. Returns what did so far."""
+        counted = [part for part in self._counted if now < part[1]]
+        self._counted = _longer_lasting([(min(amount, held), end, lease) for amount, end, lease in counted])
+        return counted
 
     def _adopt(self, now, sent, response, fence):
         """Takes up a grant; `sent` is when the report was sent by which it counts."""
@@ -320,6 +344,7 @@ class _Holding:
         self._lease, self._end, self._fault = lease, end, None
         self._alone, self._refusals = False, 0
         self._capacity = 0.0 if is_other else max(0.0, lease.capacity)
+        self._count(now)
         if is_other:
             self._fault = "it is a " + ("gauge" if lease.generation == GAUGE else "rate")
         self._ack_wanted = lease.ack_wanted or is_other
@@ -374,6 +399,15 @@ class _Holding:
                 if self._client._closed or (left is not None and (left <= 0 or (wait or 0) > left)):
                     raise Refused(self.resource, self._why(now), wait)
                 self._client._changed.wait(min(1.0 if wait is None else wait, 1.0 if left is None else left, 1.0))
+
+
+def _longer_lasting(parts):
+    """Those of the amounts that last longer than all that are larger, the largest first."""
+    kept = []
+    for part in sorted(parts, key=lambda part: (-part[0], -part[1])):
+        if not kept or part[1] > kept[-1][1]:
+            kept.append(part)
+    return kept
 
 
 class Rate(_Holding):

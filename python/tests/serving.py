@@ -117,5 +117,10 @@ class Server:
 
     def holders(self, resource):
         """What each client has of the resource, by its id and incarnation, as the server counts it."""
+        found = self.resource(resource)
+        return found["holders"] if found else []
+
+    def resource(self, resource):
+        """What the server counts of the resource, or nothing if nobody has asked for it."""
         found = [each for each in self.status()["status"]["resources"] if each["resource"] == resource]
-        return found[0]["holders"] if found else []
+        return found[0] if found else None

@@ -235,8 +235,10 @@ fn no_rule_about_pollers_can_be_left_out() {
 #[test]
 fn units_of_a_lease_that_is_over_are_nothing_to_be_learnt() {
     let rule = Mutation::Grantor(GrantorRule::LearnRunning);
-    assert_eq!(memory::in_use_when_it_is_over(None), None);
-    assert!(memory::in_use_when_it_is_over(Some(rule)).is_some());
+    for story in [memory::in_use_when_it_is_over, memory::in_use_beside_a_lease] {
+        assert_eq!(story(None), None);
+        assert!(story(Some(rule)).is_some());
+    }
 }
 
 #[test]

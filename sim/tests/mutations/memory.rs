@@ -141,6 +141,22 @@ pub(crate) fn in_use_when_it_is_over(without: Option<Mutation>) -> Option<String
     (early > Amount::ZERO).then(|| format!("{early} of the 10 that are in use are granted to another"))
 }
 
+/// Before the start 10 units were out: 2 to one who has besides not done with 4 of a lease that is over, and 8 to another, who is
+/// heard second.
+pub(crate) fn in_use_beside_a_lease(without: Option<Mutation>) -> Option<String> {
+    let second = |second| Time::ZERO + Duration::from_secs(second);
+    let mut node = begin(without, false, None);
+    let gauge = Template { kind: Kind::Gauge, ..Template::clone(&node.repository().templates()[0]) };
+    node.reload(Time::ZERO, Repository::new(vec![gauge]).expect("it holds together"));
+    let over = hall::Report { wants: 8.0, has: Some((1, 1, 2)), held: Some(6), ..hall::Report::default() };
+    let busy = hall::Report { wants: 8.0, has: Some((1, 1, 8)), held: Some(8), ..hall::Report::default() };
+    let over = kinds::ask(&mut node, second(1), "over", &over, true);
+    let busy = kinds::ask(&mut node, second(2), "busy", &busy, true);
+    (over, busy)
+        .ne(&(units(2), units(8)))
+        .then(|| format!("{over} is granted to who has 2, and {busy} to who has 8"))
+}
+
 /// Before the start 18 units were in use, and then there are 10. They are in use still when there are 20, and a newcomer asks for
 /// ten.
 pub(crate) fn a_smaller_capacity(without: Option<Mutation>) -> Option<String> {

@@ -128,8 +128,8 @@ impl Resource {
             }
             let remaining = has.lasts.map_or(Duration::ZERO, |lasts| lasts.remaining.min(MOST_SHOWN));
             let end = self.learning.until().max(cx.config.drift.grantor_end(now, remaining));
-            let held = self.in_whole_units(held);
-            self.charge(slot, |ledger, account| ledger.take_up(account, held, end));
+            let learnt = self.in_whole_units(self.learnt(slot, has, held, cx));
+            self.charge(slot, |ledger, account| ledger.take_up(account, learnt, end));
             return;
         }
         // Without a record nobody knows how long a leader before may go on: what is out may be in use again below it.

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use lessor_proto::Time;
+use lessor_proto::message::{Has, HolderKind};
+use lessor_proto::{Amount, Time};
 
+use super::slab::Slot;
 use super::{CallContext, Resource};
 use crate::config::learning;
+use crate::mutation::Rule;
 
 /// The state of learning of one resource.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +85,17 @@ impl Resource {
         self.earlier.forget_end();
         self.claims.end_deferral();
         self.reshare();
+    }
+
+    /// The amount to be learnt of what a holder shows: it uses `held`. Units of a client beyond what a leader before this one
+    /// counted are of a lease that is over, and may be somebody else's meanwhile. A node shows what that one counted for
+    /// certain, and may have more out.
+    pub(super) fn learnt(&self, slot: Slot, has: &Has, held: Amount, cx: CallContext<'_>) -> Amount {
+        let is_client = self.holders.at(slot).kind == HolderKind::Client;
+        match is_client && cx.config.rules.keep(Rule::LearnRunning) {
+            true => held.min(has.capacity),
+            false => held,
+        }
     }
 
     /// Until when what is out from before the start may still be in use, as far as is known.
