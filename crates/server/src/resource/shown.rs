@@ -50,7 +50,8 @@ impl Resource {
         Some(self.kept_to(now, Kept { amount: has.capacity, order, token, length, refresh_interval }))
     }
 
-    /// The answer to a poller to whom nothing can be granted at the moment: what it shows, or that this is over.
+    /// The answer to a poller to whom nothing can be granted at the moment: what it shows, or that this is over. What it gives
+    /// back in the same report may be somebody else's at once.
     pub(crate) fn hold_over(
         &mut self,
         now: Time,
@@ -65,7 +66,8 @@ impl Resource {
         }
         self.learn_as_shown(now, has, cx);
         let length = left(now, has, cx);
-        let amount = if length.is_zero() { Amount::ZERO } else { has.capacity };
+        let held = report.held.map_or(has.capacity, |held| held.min(has.capacity));
+        let amount = if length.is_zero() { Amount::ZERO } else { held };
         let (order, token) = (has.order, &has.token[..]);
         Some(self.kept_to(now, Kept { amount, order, token, length, refresh_interval: SOON }))
     }

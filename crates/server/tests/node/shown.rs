@@ -202,3 +202,58 @@ fn an_echo_says_how_long_others_may_go_on_as_well() {
         assert!(units(ALL) >= Amount::from_micros(sum), "at {now} s {sum} is believed");
     }
 }
+
+/// It is heard all the same, so what it gives back is somebody else's.
+#[test]
+fn a_poller_that_gives_a_part_back_is_answered_with_the_rest_where_nothing_can_be_granted() {
+    let leader = |epoch, since, record| {
+        let config = NodeConfig {
+            drift: Drift::NONE,
+            marks: true,
+            keys: Some(TokenKeys::new(Key::new([7; 32]))),
+            record: Some(record),
+            ..NodeConfig::new("root", Epoch(epoch))
+        };
+        let mut node = Node::new(second(since), config, repository(terms()).at_version(7));
+        write(&mut node, second(since));
+        node
+    };
+    let poll = |poller: &mut Poller, node: &mut Node, now| {
+        poller.poll(node, now);
+        write(node, second(now));
+        poller.poll(node, now);
+    };
+    let mut node = leader(1, 0, Record::default());
+    let (mut holder, mut other) = (Poller::new("holds", 300.0, 0), Poller::new("other", 300.0, 0));
+    poll(&mut holder, &mut node, 0);
+    assert_eq!(holder.believes(0), units(ALL));
+    // What is in force is older than what was.
+    node.reload(second(1), repository(terms()).at_version(6));
+    let mut ask = holder.ask(holder.lease.as_ref());
+    ask.reports[0].held = Some(units(100));
+    let answer = node.ask(second(2), &ask).expect("a template covers it");
+    holder.lease = answer.grants.into_iter().next();
+    assert_eq!(holder.believes(2), units(100));
+    node.reload(second(3), repository(terms()).at_version(8));
+    write(&mut node, second(3));
+    poll(&mut other, &mut node, 4);
+    assert_eq!((holder.believes(4), other.believes(4)), (units(100), units(150)));
+
+    // Its token says more than it has been answered with since; the next leader believes the less of the two.
+    let record = Record {
+        epoch: Epoch(1),
+        marks: [(resource(), units(ALL))].into(),
+        stops: [(Epoch(1), second(AGAIN))].into(),
+        longest_lease: Duration::from_secs(LEASE),
+        config_version: 7,
+        ..Record::default()
+    };
+    let mut next = leader(2, AGAIN, record);
+    for now in [AGAIN + 1, AGAIN + 2, AGAIN + 3] {
+        poll(&mut holder, &mut next, now);
+        poll(&mut other, &mut next, now);
+        let (holds, others) = (holder.believes(now), other.believes(now));
+        assert!(holds.saturating_add(others) <= units(ALL), "at {now} s");
+        assert!((units(100)..=units(150)).contains(&holds), "at {now} s {holds}");
+    }
+}
