@@ -208,6 +208,17 @@ impl Marks {
         }
     }
 
+    /// Leases of up to `longest` may be out from before until then, with whoever shows them no more to a successor.
+    pub(crate) fn keep_longest(&mut self, now: Time, longest: Longest, until: Time) {
+        let past = &mut self.header.past;
+        if now >= until || past.iter().any(|&(past, end)| !longest.passes(past) && until <= end) {
+            return;
+        }
+        past.retain(|&(past, end)| past.passes(longest) || until < end);
+        past.push((longest, until));
+        self.hurry(now);
+    }
+
     /// That configuration is in force from here on.
     pub(crate) fn set_config_version(&mut self, now: Time, version: u64) {
         self.outdated = self.heeds_versions && version < self.header.config_version;
@@ -233,9 +244,9 @@ impl Marks {
         self.hurry(now);
     }
 
-    /// Whether the record says for certain that more may be out than the marks say.
-    pub(crate) fn says_unknown(&self) -> bool {
-        self.header.says_unknown()
+    /// The longest leases of which the record says for certain that they may be out beyond the marks, if it says that of any.
+    pub(crate) fn learnt_longest(&self) -> Option<Longest> {
+        self.header.written.filter(|written| written.unknown).map(Terms::longest)
     }
 
     /// The version of a configuration that was in force and is later than the one that is now, if there is such a one.

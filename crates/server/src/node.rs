@@ -416,10 +416,10 @@ fn call_context<'a>(
 ) -> CallContext<'a> {
     let unlimited = Longest { lease: Duration::MAX, safe_lease: Duration::MAX };
     let longest = marks.as_ref().map_or(unlimited, Marks::longest);
-    let says_unknown = marks.as_ref().is_none_or(Marks::says_unknown);
+    let learnt_longest = marks.as_ref().map_or(Some(unlimited), Marks::learnt_longest);
     let [since, led] = times;
     let (session, caller) = (sessions.number(), sessions.caller);
-    CallContext { config, since, led, longest, says_unknown, session, caller, date: Date::default() }
+    CallContext { config, since, led, longest, learnt_longest, session, caller, date: Date::default() }
 }
 
 /// The template that covers a resource: one of the repository's or, by Doorman's rule where that is switched on, the one

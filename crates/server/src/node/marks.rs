@@ -47,7 +47,7 @@ impl Node {
         let settled = self.marks.as_mut().and_then(|marks| marks.settle(now, ticket, committed));
         let Some(settled) = settled else { return };
         self.release_claims(&settled.resources);
-        if settled.unknown {
+        if settled.unknown || settled.longer {
             self.waiting.release_learnt(Time::MAX);
         }
         for id in &settled.resources {
@@ -82,6 +82,9 @@ impl Node {
             let need = Need { epoch: epoch_above(&self.parent, id), ..resource.need() };
             if self.config.record.as_ref().is_some_and(|record| record.unknown) {
                 marks.learn_until(now, Some(resource.learns_until()));
+                if let Some((longest, until)) = resource.shown_longest() {
+                    marks.keep_longest(now, longest, until);
+                }
             }
             if !marks.note(now, id, need) {
                 resource.forget_lack();

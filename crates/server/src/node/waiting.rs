@@ -7,7 +7,7 @@
 //! counting it too long. Who asks without a stream is told to ask again.
 //!
 //! A leader that does not know what is out charges what it is shown beyond its marks, so the record has to say first that marks
-//! are not all. Who waits for that is heard at the latest when all is over that could be shown.
+//! are not all, and for how long others like it may last: its holder shows that to no successor. Who waits for that is heard at the latest when all is over that could be shown.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub(crate) struct Waiting {
 pub(super) enum Wait {
     /// Until the record says another thing of the resource.
     Room,
-    /// Until the record says that it is not known what is out, and no longer than until then.
+    /// Until the record says that what is shown may be out, and no longer than until then.
     Learning(Time),
 }
 
@@ -58,7 +58,7 @@ impl Waiting {
         self.ready.extend(released.map(|((peer, _), (ask, _))| (peer, ask)));
     }
 
-    /// Those can be heard who wait for the record to say that it is not known what is out, and no longer than until `at`.
+    /// Those can be heard who wait for the record to say that what they show may be out, and no longer than until `at`.
     pub(super) fn release_learnt(&mut self, at: Time) {
         if self.reports.is_empty() {
             return;

@@ -259,13 +259,18 @@ impl Resource {
 
     /// While the server learns, it goes on for as long as others like the lease may last that a holder shows of an earlier epoch.
     pub(super) fn learn_as_shown(&mut self, now: Time, has: &Has, cx: CallContext<'_>) {
-        let Some(lasts) = has.lasts.filter(|_| is_earlier(has, cx.config.epoch)) else { return };
-        if self.is_learning(now) && cx.config.rules.keep(Rule::LearnAsShown) {
+        if let Some(length) = self.length_to_learn(now, has, cx) {
             let authority = cx.config.record.as_ref().map_or(Duration::ZERO, |record| record.authority);
-            let length = lasts.length.min(MOST_SHOWN).saturating_add(authority);
-            let until = cx.config.drift.grantor_end(cx.since, length);
-            self.learning.extend(until);
+            let until = cx.config.drift.grantor_end(cx.since, length.saturating_add(authority));
+            self.learning.extend_as_shown(length, until);
         }
+    }
+
+    /// The length of the lease that a holder shows of an earlier epoch, while the server learns how long those may be.
+    fn length_to_learn(&self, now: Time, has: &Has, cx: CallContext<'_>) -> Option<Duration> {
+        let learns = self.is_learning(now) && cx.config.rules.keep(Rule::LearnAsShown);
+        let lasts = has.lasts.filter(|_| learns && is_earlier(has, cx.config.epoch))?;
+        Some(lasts.length.min(MOST_SHOWN))
     }
 
     /// Whether the holder at `slot` has more from an earlier life of this node than `amount`, and for longer than until `now`:
@@ -274,24 +279,25 @@ impl Resource {
         self.claims.has_shown_more(now, slot, amount) && self.holders.at(slot).claimed != Claimed::All
     }
 
-    /// Until when a report has to wait at the longest, as what it shows is charged beyond what a successor would read: until the
-    /// record says that it is not known what is out.
+    /// Until when a report has to wait at the longest, as what it shows is charged beyond what a successor would read, or lasts
+    /// for longer: until the record says that it is not known what is out, and how long that may last.
     pub(crate) fn waits_to_learn(
-        &self,
+        &mut self,
         now: Time,
         ask: &Ask,
         report: &Report,
         cx: CallContext<'_>,
     ) -> Option<Time> {
-        let shows = report.has.as_ref().is_some_and(|has| {
-            let other = has.order.is_none_or(|order| order.epoch != cx.config.epoch);
-            has.capacity > Amount::ZERO && other
-        });
+        let is_other = |has: &&Has| has.order.is_none_or(|order| order.epoch != cx.config.epoch);
+        let has = report.has.as_ref().filter(|has| has.capacity > Amount::ZERO).filter(is_other)?;
+        let length = self.length_to_learn(now, has, cx).unwrap_or_default();
         let waits = self.is_learning(now)
-            && !cx.says_unknown
-            && shows
+            && cx.learnt_longest.is_none_or(|longest| longest.of(&self.id) < length)
             && cx.config.rules.keep(Rule::LearnWritten)
             && self.holders.children().locate(holder(ask, report, cx.config)).is_none();
+        if waits {
+            self.learn_as_shown(now, has, cx);
+        }
         waits.then_some(self.learning.until())
     }
 

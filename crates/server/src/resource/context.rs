@@ -17,8 +17,9 @@ pub(crate) struct CallContext<'a> {
     pub(crate) led: Time,
     /// No lease may be longer; nothing is granted if it is zero.
     pub(crate) longest: Longest,
-    /// Whether a successor would find that more may be out than the marks say, if it found anything.
-    pub(crate) says_unknown: bool,
+    /// The longest leases that a successor would learn of, if it found anything; absent: it would take it that the marks are
+    /// all there is.
+    pub(crate) learnt_longest: Option<Longest>,
     /// The number for a session that begins now, never used before in this epoch.
     pub(crate) session: Incarnation,
     /// The connection that the call came on; absent: it is not known, or the call is none of a holder's.

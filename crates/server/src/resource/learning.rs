@@ -9,6 +9,7 @@ use super::slab::Slot;
 use super::{CallContext, Resource};
 use crate::config::learning;
 use crate::mutation::Rule;
+use crate::record::Longest;
 
 /// The state of learning of one resource.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +20,8 @@ pub(super) struct Learning {
     /// Until when the node above that granted its capacity does not know what is out, [`Time::MAX`] where it has not said;
     /// absent: it does.
     above_until: Option<Time>,
+    /// The longest lease from before that holders have shown, and until when others like it may last.
+    shown: Option<(Duration, Time)>,
 }
 
 // === impl Learning ===
@@ -26,7 +29,7 @@ pub(super) struct Learning {
 impl Learning {
     /// The state of a resource of which it is not known until `until` what is out from before `since`.
     pub(super) fn new(since: Time, until: Time) -> Learning {
-        Learning { until, is_told: until <= since, above_until: None }
+        Learning { until, is_told: until <= since, above_until: None, shown: None }
     }
 
     /// Until when what is out from before may still be in use, as far as is known.
@@ -37,6 +40,12 @@ impl Learning {
     /// Something that is out from before lasts until then at the least.
     pub(super) fn extend(&mut self, until: Time) {
         self.until = self.until.max(until);
+    }
+
+    /// Somebody shows a lease of that length from before, and others like it last until then at the most.
+    pub(super) fn extend_as_shown(&mut self, length: Duration, until: Time) {
+        self.extend(until);
+        self.shown = self.shown.max(Some((length, until)));
     }
 
     /// The same, and those who listen are to be told again when that is over.
@@ -110,6 +119,15 @@ impl Resource {
             self.pusher.owe(slot);
         }
         self.pusher.unsettle();
+    }
+
+    /// The longest leases from before that holders have shown, and until when others like them may last.
+    pub(crate) fn shown_longest(&self) -> Option<(Longest, Time)> {
+        let class = |length| match self.id.is_floor() {
+            true => Longest { safe_lease: length, ..Longest::default() },
+            false => Longest { lease: length, ..Longest::default() },
+        };
+        self.learning.shown.map(|(length, until)| (class(length), until))
     }
 
     /// Whether those who are granted something are told that what is out is not known, here or above.

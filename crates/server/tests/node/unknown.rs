@@ -232,3 +232,72 @@ fn leases_are_learnt_for_a_lease_length_where_floors_last_for_longer() {
     pass(&mut hall, WINDOW);
     assert_eq!(ask(&mut hall, 3, Some(7), newcomer(1)), Some(Amount::from_f64(40.0)));
 }
+
+/// The record that a leader of the next epoch finds when this one dies.
+fn left_by(hall: &Hall) -> Record {
+    let header = hall.record.header.expect("it has been written");
+    Record {
+        epoch: hall.node.config().epoch,
+        marks: hall.record.marks.clone(),
+        unknown: header.unknown,
+        longest_lease: header.longest_lease,
+        longest_safe_lease: header.longest_safe_lease,
+        authority: header.authority,
+        ..Record::default()
+    }
+}
+
+fn told(hall: &Hall) -> Option<Duration> {
+    hall.record.header.map(|header| header.longest_lease)
+}
+
+#[test]
+fn a_longer_lease_that_is_shown_without_a_stream_counts_when_the_record_says_how_long_it_may_last() {
+    for incarnation in [Some(1), None] {
+        let mut hall = begin(repository(leases(SHORT)));
+        pass(&mut hall, WINDOW);
+        hall.record.prompt = false;
+        let left = incarnation.is_none().then_some(Amount::from_f64(40.0));
+        assert_eq!(ask(&mut hall, 1, incarnation, shows(1)), left);
+        assert_eq!((charged(&hall), told(&hall)), (Amount::ZERO, Some(SHORT)));
+        hall.record.prompt = true;
+        pass(&mut hall, WINDOW);
+        assert_eq!(ask(&mut hall, 2, incarnation, shows(1)), Some(Amount::from_f64(40.0)));
+        assert_eq!((charged(&hall), told(&hall)), (Amount::from_f64(40.0), Some(LONG)));
+    }
+}
+
+/// Who shows a lease of before has one of this leader from then on, which is no longer than others; others like the first may be
+/// out, with somebody who is not heard of.
+#[test]
+fn a_successor_learns_for_as_long_as_leases_last_that_its_predecessor_was_shown() {
+    let mut hall = begin(repository(leases(SHORT)));
+    pass(&mut hall, WINDOW);
+    // Nothing is written at first, and nobody knows what became of the next write.
+    hall.record.prompt = false;
+    say(&mut hall, 1);
+    for _ in 0..3 {
+        pass(&mut hall, WINDOW);
+        assert!(
+            held(&hall).is_none() || told(&hall) >= Some(LONG),
+            "a successor may not be shown it any more"
+        );
+        hall.commit(false);
+    }
+    hall.record.prompt = true;
+    pass(&mut hall, Duration::from_secs(1));
+    assert_eq!((held(&hall), told(&hall)), (Some(Amount::from_f64(40.0)), Some(LONG)));
+
+    let config = NodeConfig { record: Some(left_by(&hall)), epoch: Epoch(3), ..config() };
+    let mut next = Hall::of(repository(leases(SHORT)), config);
+    next.record.prompt = true;
+    let newcomer = || Report { has: None, ..shows(2) };
+    for id in 1..10 {
+        pass(&mut next, LONG / 10);
+        assert_eq!(ask(&mut next, id, Some(7), newcomer()), Some(Amount::ZERO), "at {:?}", next.now);
+    }
+
+    // When all of it is over successors are told so.
+    pass(&mut hall, LONG + SHORT);
+    assert_eq!((told(&hall), says_unknown(&hall)), (Some(SHORT), false));
+}
