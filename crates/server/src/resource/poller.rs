@@ -71,7 +71,7 @@ impl Resource {
         if !cx.config.rules.keep(Rule::ClaimInSteps) && self.counts(now, &lease, cx) {
             return None;
         }
-        let left = cx.date.until(now, lease.expiry);
+        let left = self.left(now, has, cx);
         let early = now < cx.opens() && cx.config.rules.keep(Rule::ResealLate);
         if !early && self.counts(now, &lease, cx) {
             let order = Order { epoch: cx.config.epoch, seq: RESEALED };
@@ -122,7 +122,7 @@ impl Resource {
             return None;
         }
         self.note_echo(now, ask.holder.as_str(), &lease, amount, cx);
-        let length = cx.date.until(now, lease.expiry);
+        let length = self.left(now, has, cx);
         let (order, token) = (Some(lease.order), &has.token[..]);
         Some(self.kept_to(now, Kept { amount, order, token, length, refresh_interval: SOON }))
     }

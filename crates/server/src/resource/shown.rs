@@ -15,6 +15,7 @@ use super::poller::Kept;
 use super::retry::SOON;
 use super::{CallContext, Reply, Resource};
 use crate::mutation::Rule;
+use crate::token::PolledLease;
 
 // === impl Resource ===
 
@@ -36,7 +37,7 @@ impl Resource {
             let length = self.terms.longest_charge().min(self.terms.learning);
             self.learning.extend(cx.config.drift.grantor_end(now, length));
         }
-        let (left, early) = (left(now, has, cx), now < cx.opens());
+        let (left, early) = (self.left(now, has, cx), now < cx.opens());
         let refresh_interval = self.refresh_within(now, left, cx);
         let lasts = match early || self.may_have_units_out() {
             true => left > Duration::ZERO || is_sticky,
@@ -65,11 +66,26 @@ impl Resource {
             return None;
         }
         self.learn_as_shown(now, has, cx);
-        let length = left(now, has, cx);
+        let length = self.left(now, has, cx);
         let held = report.held.map_or(has.capacity, |held| held.min(has.capacity));
         let amount = if length.is_zero() { Amount::ZERO } else { held };
         let (order, token) = (has.order, &has.token[..]);
         Some(self.kept_to(now, Kept { amount, order, token, length, refresh_interval: SOON }))
+    }
+
+    /// The time for which a poller may use the lease that it shows. It says so itself, and is believed for no longer than a lease.
+    /// A root that knows what is out lends it to others when all from before is over by its own clock, whatever its date is.
+    pub(super) fn left(&self, now: Time, has: &Has, cx: CallContext<'_>) -> Duration {
+        let length = has.lasts.map_or(MOST_SHOWN, |lasts| lasts.length.min(MOST_SHOWN));
+        let by_date = cx.date.until(now, ends_at(has)).min(length);
+        let knows = cx.config.record.as_ref().is_some_and(|record| !record.unknown);
+        let origin = PolledLease::read(&has.token).map(|lease| lease.origin).ok();
+        let granted = origin.or(has.order.map(|order| order.epoch));
+        let is_earlier = granted.is_some_and(|epoch| epoch < cx.config.epoch);
+        if !knows || !is_earlier || self.is_leased() || counts_until_heard(&self.terms) {
+            return by_date;
+        }
+        by_date.min(cx.config.drift.length_until(now, self.ledger.ghost_end()))
     }
 
     /// The lease that a poller shows for which nobody vouches, if it is to be kept to.
@@ -88,10 +104,4 @@ impl Resource {
 /// The lease that a poller shows, if it shows any.
 fn polled<'a>(ask: &Ask, report: &'a Report) -> Option<&'a Has> {
     report.has.as_ref().filter(|has| ask.incarnation.is_none() && has.capacity > Amount::ZERO)
-}
-
-/// The time for which a poller may use the lease that it shows. It says so itself, and is believed for no longer than a lease.
-fn left(now: Time, has: &Has, cx: CallContext<'_>) -> Duration {
-    let length = has.lasts.map_or(MOST_SHOWN, |lasts| lasts.length.min(MOST_SHOWN));
-    cx.date.until(now, ends_at(has)).min(length)
 }

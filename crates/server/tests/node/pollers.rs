@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Lasts, Report};
+use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Lasts, Report, WallClock};
 use lessor_proto::{Amount, Drift, Epoch, Incarnation, Time};
 use lessor_server::node::{Node, NodeConfig, ParentConfig};
 use lessor_server::record::Record;
@@ -223,6 +223,26 @@ fn where_nobody_knows_when_the_leader_stopped_a_lease_is_kept_until_its_end() {
     }
     let share = Amount::from_units(60);
     assert!(street.pollers.iter().all(|poller| poller.believes(SUCCESSION + 119) == share));
+}
+
+/// Until that is right each lease from before seems to go on, and the first leader may have stopped when nobody knows.
+#[test]
+fn what_is_left_to_pollers_is_over_before_it_is_lent_to_others_where_the_date_is_behind() {
+    for (stop, silent_from) in [None, Some(SUCCESSION + 1 + AUTHORITY)]
+        .into_iter()
+        .flat_map(|stop| [1, 3, 8, 30, LEASE].map(|seconds| (stop, SUCCESSION + seconds)))
+    {
+        let mut street = Street::new(80.0);
+        street.succeed(left(stop));
+        street.node.set_date(second(SUCCESSION), WallClock { since_epoch: Duration::ZERO });
+        street.pollers.push(Poller::new("new", 300.0, SUCCESSION));
+        for now in SUCCESSION..SUCCESSION + 200 {
+            street.pollers[0].reaches = now < silent_from;
+            street.step(now);
+        }
+        let new = street.pollers[5].believes(SUCCESSION + 199);
+        assert!(new >= Amount::from_units(60), "{new}");
+    }
 }
 
 #[test]
