@@ -97,6 +97,8 @@ pub(crate) struct Task {
 pub(crate) struct Leadership {
     pub(crate) node: OpenNode,
     pub(crate) epoch: Epoch,
+    /// The number of leases of one stream that it renews together.
+    pub(crate) heartbeat_slice: usize,
     pub(crate) peers: PeerTable<StreamRef>,
     /// The rights of those at the other ends of streams, where there are rules of access.
     pub(crate) rights: BTreeMap<Peer, PeerRights>,

@@ -99,6 +99,7 @@ impl Simulation {
         }
         let rest_end = [read.rest_over.lease, read.rest_over.safe_lease];
         let rest_end = rest_end.map(|over| now + self.rules.drift.stretch(over));
+        let heartbeat_slice = config.heartbeat_slice;
         let node = Node::new(now, config, self.repository(task));
         let newest = read.config_version.max(node.repository().version());
         let node = OpenNode::new(node, self.resources.len());
@@ -108,6 +109,7 @@ impl Simulation {
         found.leadership = Some(Box::new(Leadership {
             node,
             epoch,
+            heartbeat_slice,
             peers,
             rights: BTreeMap::new(),
             read,
