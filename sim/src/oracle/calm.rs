@@ -1,6 +1,6 @@
 //! The rules of calm, once faults have stopped: everybody has its share, and nobody has anything to say.
 
-use lessor_algorithms::{SharePolicy, Shares};
+use lessor_algorithms::{Demand, SharePolicy, Shares};
 use lessor_proto::Amount;
 use lessor_server::repository::Kind;
 
@@ -47,6 +47,13 @@ impl Simulation {
         let demand = |holding: &Holding| self.counted_demand(holding);
         let live = || self.holdings.iter().filter(of_it);
         live().for_each(|holding| shares.insert(&demand(holding)));
+        // One that has lost its right and listens still wants nothing, which leaves more to others by some policies.
+        let is_without = |holding: &&Holding| {
+            let lives = self.clients[holding.client as usize].lives();
+            holding.resource == resource && lives && !self.may_hold(holding) && self.is_known(holding)
+        };
+        let nothing = Demand { priority: 0, weight: 1, wants: 0.0 };
+        self.holdings.iter().filter(is_without).for_each(|_| shares.insert(&nothing));
         let target = |holding: &Holding| Target {
             client: holding.client,
             wants: demand(holding).wants,

@@ -152,13 +152,23 @@ impl Simulation {
         self.without_place(holding).is_none()
     }
 
+    /// The same, whether or not there are limits: of one that may hold nothing it is told by that whether it listens.
+    pub(super) fn is_known(&self, holding: &Holding) -> bool {
+        self.unknown_at(holding).is_none()
+    }
+
     /// The site at which somebody on the way of a holding to the root has no place, and who that is.
     fn without_place(&self, holding: &Holding) -> Option<(u32, HolderKind, String)> {
-        let client = &self.clients[holding.client as usize];
         let limits = self.rules.limits;
         if (limits.clients, limits.holdings, limits.of_stream) == (None, None, None) {
             return None;
         }
+        self.unknown_at(holding)
+    }
+
+    /// The site that does not know somebody on the way of a holding to the root, and who that is.
+    fn unknown_at(&self, holding: &Holding) -> Option<(u32, HolderKind, String)> {
+        let client = &self.clients[holding.client as usize];
         let mut below = (HolderKind::Client, client.id.as_str().to_owned());
         let mut at = Some(client.site);
         while let Some(site) = at {
