@@ -31,7 +31,9 @@ impl Resource {
             };
             exhausted(|| format!("priorities of {:?}", self.id), bands, limit)?;
         }
-        if self.holders.children().locate(holder).is_some() {
+        let is_known = self.holders.children().locate(holder).is_some();
+        // A life that was never answered is replaced, and leaves its place to the next.
+        if is_known || !self.unanswered(holder, cx).is_empty() {
             return Ok(0);
         }
         if self.holders.children().len() >= cx.config.clients_per_resource

@@ -160,7 +160,7 @@ impl Resource {
         report: &Report,
         cx: CallContext<'_>,
     ) -> Slot {
-        self.forget_unanswered(holder, cx);
+        self.unanswered(holder, cx).into_iter().for_each(|slot| self.forget(slot));
         let others: Vec<Slot> = self.holders.children().lives(holder).collect();
         for &slot in &others {
             self.holders.at_mut(slot).superseded = true;
@@ -203,16 +203,15 @@ impl Resource {
         slot
     }
 
-    /// A life that was never answered has nothing to show, so each of its requests would begin another one: it is the one that
-    /// begins now.
-    fn forget_unanswered(&mut self, holder: Holder<'_>, cx: CallContext<'_>) {
+    /// The lives that the next one of `holder` replaces: one that was never answered has nothing to show, so each of its requests
+    /// would begin another one.
+    pub(super) fn unanswered(&self, holder: Holder<'_>, cx: CallContext<'_>) -> Vec<Slot> {
         let is_one = matches!(holder.life, Life::Session(_) | Life::Unnamed(_) | Life::New);
         if !is_one || !cx.config.rules.keep(Rule::UnansweredReplaced) {
-            return;
+            return Vec::new();
         }
         let lives = self.holders.children().lives(holder);
-        let unanswered: Vec<Slot> = lives.filter(|&slot| self.holders.at(slot).is_unanswered()).collect();
-        unanswered.into_iter().for_each(|slot| self.forget(slot));
+        lives.filter(|&slot| self.holders.at(slot).is_unanswered()).collect()
     }
 
     /// The holder at `slot` wants this from here on.

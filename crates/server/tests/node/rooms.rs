@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use lessor_client::Transport;
 use lessor_proto::message::{Ask, Band, Down, Hello, HolderKind, Report, StreamReport, Up};
 use lessor_proto::{ClientId, Epoch, Features, Incarnation, ReportId, ResourceId, Time};
-use lessor_server::node::{Node, NodeConfig, Output, Peer};
+use lessor_server::node::{Node, NodeConfig, Output, ParentConfig, Peer};
 
 use super::holders::{repository, template};
 
@@ -22,7 +23,12 @@ fn report(resource: &str, wants: f64) -> Report {
 
 /// Whether a poller is granted something of each of these.
 fn ask(node: &mut Node, name: &str, number: u64, reports: Vec<Report>) -> bool {
-    let ask = Ask {
+    let now = Time::ZERO + Duration::from_millis(number);
+    node.ask(now, &asked(name, number, reports)).is_ok_and(|answer| answer.refused.is_empty())
+}
+
+fn asked(name: &str, number: u64, reports: Vec<Report>) -> Ask {
+    Ask {
         kind: HolderKind::Client,
         holder: ClientId::new(name, 64).expect("a name"),
         incarnation: Some(Incarnation(1)),
@@ -30,9 +36,7 @@ fn ask(node: &mut Node, name: &str, number: u64, reports: Vec<Report>) -> bool {
         target_epoch: None,
         line: None,
         reports,
-    };
-    let now = Time::ZERO + Duration::from_millis(number);
-    node.ask(now, &ask).is_ok_and(|answer| answer.refused.is_empty())
+    }
 }
 
 #[test]
@@ -44,6 +48,30 @@ fn who_has_and_wants_nothing_makes_room_for_a_holding_of_something_else() {
     assert!(ask(&mut node, "new", 4, vec![report("queue", 10.0)]));
     assert!(!ask(&mut node, "late", 5, vec![report("queue", 10.0)]), "nobody idles any more");
     assert!(ask(&mut node, "busy", 6, vec![report("db", 10.0)]));
+}
+
+/// A client that shows no incarnation, and was never granted anything, is one life of its id however often it asks.
+#[test]
+fn who_was_never_answered_asks_again_in_its_own_place() {
+    let parent = ParentConfig { servers: vec!["above".into()], transport: Transport::Poll, eager: true };
+    let mut node = node(NodeConfig { clients_per_resource: 2, parent: Some(parent), ..config() });
+    let poll = |node: &mut Node, number: u64| {
+        let ask = Ask { incarnation: None, ..asked("poller", number, vec![report("db", 10.0)]) };
+        let answer = node.ask(Time::ZERO + Duration::from_millis(number), &ask).expect("it has a place");
+        assert!(answer.grants.is_empty(), "nothing is known of what there is to grant");
+    };
+    let names = |node: &Node| -> Vec<String> {
+        let books = node.books(Time::ZERO, &ResourceId::new("db", 64).expect("a name")).expect("books");
+        let mut names: Vec<String> = books.children.iter().map(|child| child.holder.to_string()).collect();
+        names.sort();
+        names
+    };
+    assert!(ask(&mut node, "idle", 1, vec![report("db", 0.0)]));
+    (2..5).for_each(|number| poll(&mut node, number));
+    assert_eq!(names(&node), ["idle", "poller"], "nobody makes room for one that has a place");
+    assert!(ask(&mut node, "busy", 5, vec![report("db", 10.0)]));
+    (6..9).for_each(|number| poll(&mut node, number));
+    assert_eq!(names(&node), ["busy", "poller"]);
 }
 
 #[test]
