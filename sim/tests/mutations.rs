@@ -299,6 +299,12 @@ fn no_rule_about_rights_and_places_can_be_left_out() {
 }
 
 #[test]
+fn nothing_is_lent_to_one_that_may_hold_nothing_on_whatever_stream() {
+    let rule = Mutation::Grantor(GrantorRule::RevokedBorrowsNothing);
+    check_story(rule, loans::lent_to_one_that_may_hold_nothing);
+}
+
+#[test]
 fn no_rule_of_an_election_can_be_left_out() {
     let all = [
         ElectionRule::AuthorityBelowTtl,

@@ -72,6 +72,8 @@ pub(crate) struct Stream {
     pub(crate) hello: Hello,
     /// The resources that are granted on it: those with a listener.
     pub(crate) attached: Attached,
+    /// The resources that its holder may hold no more: hardly ever any.
+    pub(crate) revoked: Attached,
     queue: Queue,
     /// A message is on its way out.
     busy: bool,
@@ -118,6 +120,7 @@ impl Peers {
         let stream = Stream {
             hello,
             attached: Attached::default(),
+            revoked: Attached::default(),
             queue: Queue::default(),
             busy: false,
             is_awaited: false,

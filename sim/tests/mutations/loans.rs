@@ -47,6 +47,17 @@ pub(crate) fn recalled_for_a_share(without: Option<Mutation>) -> Option<String> 
     (least < 8.9).then(|| format!("{least} are left to one of two who have 18, and 9 are its part"))
 }
 
+/// Of 100 nobody wants any. Nothing is lent to a node below of which it was found that it may hold none before its first report was
+/// heard, as there was no place for it.
+pub(crate) fn lent_to_one_that_may_hold_nothing(without: Option<Mutation>) -> Option<String> {
+    let mut node = hall::first(without, 100);
+    let mut clients = vec![Client::below(&mut node)];
+    node.revoke(at(1), clients[0].peer, &[hall::resource()]);
+    settle(&mut node, at(1), &mut clients);
+    let units = clients[0].units();
+    (units > 0.0).then(|| format!("a node that may hold nothing is lent {units} at its first report"))
+}
+
 fn at(seconds: u64) -> Time {
     Time::ZERO + Duration::from_secs(seconds)
 }
@@ -86,6 +97,13 @@ impl Client {
         let holder = ClientId::new(name, 16).expect("a name");
         let peer = node.connect(at(0), Hello::new(HolderKind::Client, holder, Incarnation(1)));
         Client { peer, wants, peak, reports: 0, has: None }
+    }
+
+    /// A node, on its next stream.
+    fn below(node: &mut Node) -> Client {
+        let holder = ClientId::new("below", 16).expect("a name");
+        let peer = node.connect(at(0), Hello::new(HolderKind::Node, holder, Incarnation(1)));
+        Client { peer, wants: 0.0, peak: None, reports: 0, has: None }
     }
 
     fn units(&self) -> f64 {

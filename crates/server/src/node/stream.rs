@@ -76,6 +76,10 @@ impl Node {
     /// charged until it acknowledges that, or its lease has ended.
     pub fn revoke(&mut self, now: Time, peer: Peer, resources: &[ResourceId]) {
         self.waiting.forget(peer, Some(resources));
+        if let Some(stream) = self.peers.get_mut(peer) {
+            // It may come to have a place, or another life of it, only later.
+            resources.iter().for_each(|id| stream.revoked.insert(id));
+        }
         for id in resources {
             self.with_advanced(now, id, |resource, around| {
                 if let Some(slot) = resource.listener(peer) {
@@ -256,6 +260,7 @@ impl Node {
             self.distrust_record(now);
         }
         self.open(now, &report.resource);
+        let is_revoked = self.is_revoked(peer, &report.resource);
         let wait = self.with_advanced(now, &report.resource, |resource, around| {
             let Surroundings { cx, peers } = around;
             if let Some(until) = resource.waits_to_learn(now, ask, report, cx) {
@@ -265,6 +270,10 @@ impl Node {
                 return Some(Wait::Room);
             }
             if let Some(slot) = resource.hear(now, ask, report, cx) {
+                match is_revoked {
+                    true => resource.bar(slot, cx),
+                    false => resource.unbar_on(slot, peer),
+                }
                 resource.attach(now, slot, peer, report.has.as_ref(), cx.config.epoch);
                 if let Some(stream) = peers.get_mut(peer) {
                     // The name that all share, which is at hand.
@@ -279,6 +288,11 @@ impl Node {
         }
     }
 
+    /// Whether the holder at the other end may hold this no more.
+    fn is_revoked(&self, peer: Peer, id: &ResourceId) -> bool {
+        self.peers.get(peer).is_some_and(|stream| stream.revoked.contains(id))
+    }
+
     fn give_back(&mut self, now: Time, peer: Peer, report_id: Option<ReportId>, resources: Vec<ResourceId>) {
         self.waiting.forget(peer, Some(&resources));
         let event = DomainEvent::Released { peer, resources: resources.clone() };
@@ -286,6 +300,7 @@ impl Node {
         let Some(stream) = self.peers.get_mut(peer) else { return };
         for id in &resources {
             stream.attached.remove(id);
+            stream.revoked.remove(id);
         }
         let hello = &stream.hello;
         let (kind, line, incarnation) = (hello.kind, hello.line, Some(hello.incarnation));

@@ -54,9 +54,7 @@ impl Resource {
     pub(crate) fn revoke(&mut self, now: Time, slot: Slot, cx: CallContext<'_>, peers: &mut Peers) {
         self.holders.touch(now);
         self.lending.set_peak(slot, None);
-        if cx.config.rules.keep(Rule::RevokedBorrowsNothing) {
-            self.lending.bar(slot);
-        }
+        self.bar(slot, cx);
         self.said.forget(slot);
         if cx.config.rules.keep(Rule::RevokedWantsNothing) {
             self.set_demands(slot, Demands::from_bands(&[Band::NOTHING]));

@@ -69,9 +69,6 @@ impl Resource {
     /// The holder at `slot` listens on `peer`, and shows the lease that it has. If that is not what it was told long ago it
     /// has not adopted that, and is told again.
     pub(crate) fn attach(&mut self, now: Time, slot: Slot, peer: Peer, has: Option<&Has>, epoch: Epoch) {
-        if self.pusher.peer(slot) != Some(peer) {
-            self.lending.unbar(slot);
-        }
         self.pusher.attach(slot, peer);
         if let Some(told) = self.pusher.listeners().told(slot)
             && now >= told.at + CROSSING

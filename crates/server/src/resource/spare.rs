@@ -23,7 +23,7 @@ use super::slab::Slot;
 use super::{CallContext, Resource};
 use crate::mutation::Rule;
 use crate::repository::Fraction;
-use crate::streams::Peers;
+use crate::streams::{Peer, Peers};
 
 /// At most so many loans are recalled before others are heard.
 const SLICE: usize = 64;
@@ -41,7 +41,7 @@ pub(super) struct Lending {
     loans: BTreeSet<(u64, u64, Slot)>,
     /// The peaks that were stated.
     peaks: BTreeMap<Slot, f64>,
-    /// Those that may hold nothing any more, and so borrow nothing on the stream that they have.
+    /// Those that may hold nothing, and so borrow nothing.
     barred: BTreeSet<Slot>,
     /// The part of the capacity that nobody wants.
     spare: Amount,
@@ -101,14 +101,14 @@ impl Lending {
         }
     }
 
-    /// Nothing is lent to the holder at `slot` before it has opened another stream.
-    pub(super) fn bar(&mut self, slot: Slot) {
+    /// Nothing is lent to the holder at `slot` before it may borrow again.
+    fn bar(&mut self, slot: Slot) {
         self.peaks.remove(&slot);
         self.barred.insert(slot);
     }
 
-    /// The holder at `slot` has opened another stream, and may borrow again.
-    pub(super) fn unbar(&mut self, slot: Slot) {
+    /// The holder at `slot` may borrow again.
+    fn unbar(&mut self, slot: Slot) {
         // Hardly ever any.
         if !self.barred.is_empty() {
             self.barred.remove(&slot);
@@ -216,6 +216,20 @@ impl Resource {
         }
         let borrower = self.borrower(slot);
         self.lending.set(slot, borrower);
+    }
+
+    /// Nothing is lent to the holder at `slot`, which may hold nothing, before it comes back on another stream and may.
+    pub(crate) fn bar(&mut self, slot: Slot, cx: CallContext<'_>) {
+        if cx.config.rules.keep(Rule::RevokedBorrowsNothing) {
+            self.lending.bar(slot);
+        }
+    }
+
+    /// The holder at `slot` may borrow again if `peer` is another stream than it listened on before.
+    pub(crate) fn unbar_on(&mut self, slot: Slot, peer: Peer) {
+        if self.pusher.peer(slot) != Some(peer) {
+            self.lending.unbar(slot);
+        }
     }
 
     fn borrower(&self, slot: Slot) -> Option<Borrower> {
