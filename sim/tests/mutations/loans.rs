@@ -47,15 +47,36 @@ pub(crate) fn recalled_for_a_share(without: Option<Mutation>) -> Option<String> 
     (least < 8.9).then(|| format!("{least} are left to one of two who have 18, and 9 are its part"))
 }
 
-/// Of 100 nobody wants any. Nothing is lent to a node below of which it was found that it may hold none before its first report was
-/// heard, as there was no place for it.
+/// Of 100 nobody wants any. Nothing is lent to a node below that may hold none of it: to one of which that was found before its first
+/// report was heard, as there was no place for it, and to one that an operator recalled from, and that comes back on another stream.
 pub(crate) fn lent_to_one_that_may_hold_nothing(without: Option<Mutation>) -> Option<String> {
+    let found =
+        [("at its first report", lent_to_a_newcomer(without)), ("as it came back", lent_again(without))];
+    let (when, units) = found.into_iter().find(|&(_, units)| units > 0.0)?;
+    Some(format!("a node that may hold nothing is lent {units} {when}"))
+}
+
+fn lent_to_a_newcomer(without: Option<Mutation>) -> f64 {
     let mut node = hall::first(without, 100);
     let mut clients = vec![Client::below(&mut node)];
     node.revoke(at(1), clients[0].peer, &[hall::resource()]);
     settle(&mut node, at(1), &mut clients);
-    let units = clients[0].units();
-    (units > 0.0).then(|| format!("a node that may hold nothing is lent {units} at its first report"))
+    clients[0].units()
+}
+
+fn lent_again(without: Option<Mutation>) -> f64 {
+    let mut node = hall::first(without, 100);
+    let mut clients = vec![Client::below(&mut node)];
+    settle(&mut node, at(1), &mut clients);
+    assert!(clients[0].units() > 0.0, "it is lent what nobody wants");
+    let holder = ClientId::new("below", 16).expect("a name");
+    let leases = node.recall(at(2), &hall::resource(), &holder, Duration::from_secs(60));
+    assert_eq!(leases.expect("it holds some").len(), 1);
+    settle(&mut node, at(2), &mut clients);
+    node.disconnect(at(3), clients[0].peer);
+    clients[0].peer = Client::below(&mut node).peer;
+    settle(&mut node, at(3), &mut clients);
+    clients[0].units()
 }
 
 fn at(seconds: u64) -> Time {

@@ -3,7 +3,7 @@
 use lessor_proto::message::{
     Ask, Down, Hello, HolderKind, Refusal, Release, Report, StreamReport, UnitsAsked, Up, Welcome,
 };
-use lessor_proto::{Incarnation, ReportId, ResourceId, Time};
+use lessor_proto::{ClientId, Incarnation, ReportId, ResourceId, Time};
 
 use super::Node;
 use super::parent::Above;
@@ -260,7 +260,7 @@ impl Node {
             self.distrust_record(now);
         }
         self.open(now, &report.resource);
-        let is_revoked = self.is_revoked(peer, &report.resource);
+        let may_borrow = self.may_borrow(now, peer, &ask.holder, &report.resource);
         let wait = self.with_advanced(now, &report.resource, |resource, around| {
             let Surroundings { cx, peers } = around;
             if let Some(until) = resource.waits_to_learn(now, ask, report, cx) {
@@ -270,9 +270,9 @@ impl Node {
                 return Some(Wait::Room);
             }
             if let Some(slot) = resource.hear(now, ask, report, cx) {
-                match is_revoked {
-                    true => resource.bar(slot, cx),
-                    false => resource.unbar_on(slot, peer),
+                match may_borrow {
+                    true => resource.unbar_on(slot, peer),
+                    false => resource.bar(slot, cx),
                 }
                 resource.attach(now, slot, peer, report.has.as_ref(), cx.config.epoch);
                 if let Some(stream) = peers.get_mut(peer) {
@@ -288,9 +288,10 @@ impl Node {
         }
     }
 
-    /// Whether the holder at the other end may hold this no more.
-    fn is_revoked(&self, peer: Peer, id: &ResourceId) -> bool {
-        self.peers.get(peer).is_some_and(|stream| stream.revoked.contains(id))
+    /// Whether something may be lent to the holder at the other end: it has lost no right, and no operator holds it back.
+    fn may_borrow(&self, now: Time, peer: Peer, holder: &ClientId, id: &ResourceId) -> bool {
+        let is_revoked = self.peers.get(peer).is_some_and(|stream| stream.revoked.contains(id));
+        !is_revoked && !self.recalls.holds_back(now, id, holder)
     }
 
     fn give_back(&mut self, now: Time, peer: Peer, report_id: Option<ReportId>, resources: Vec<ResourceId>) {
