@@ -288,6 +288,33 @@ fn worst_wait(pool: &mut Pool, quantum: Duration, hand_over: Duration) -> f64 {
     worst
 }
 
+/// Two who listen share a unit, and the stream of the one that waits breaks: it is known for as long as its lease would last, and
+/// would have a turn each time as none of them was one.
+#[test]
+fn whose_stream_broke_and_who_never_polled_is_waited_for_at_no_turn() {
+    let quantum = Duration::from_secs(10);
+    let one = Band { priority: 0, subclients: 1, wants: 1.0 };
+    let wanter = Wanter { bands: vec![one], polls: false, comes: Duration::ZERO };
+    let mut pool = Pool::new(gauge(1, Rotate::Fair, quantum), vec![wanter; 2]);
+    let (one, other) = ("w00", "w01");
+    let settled = Time::ZERO + Duration::from_secs(45);
+    while pool.hall.now < settled || pool.has(one) == Amount::ZERO {
+        pool.step(pool.hall.now + Duration::from_secs(1));
+        assert!(pool.hall.now < settled + 3 * quantum, "it has a turn");
+    }
+    pool.hall.break_off(other);
+    pool.beats.insert(other.to_owned(), Time::MAX);
+    let (end, mut had, mut longest) = (pool.hall.now + 12 * quantum, pool.hall.now, Duration::ZERO);
+    while pool.hall.now < end {
+        pool.step(end);
+        longest = longest.max(pool.hall.now.since(had));
+        if pool.has(one) > Amount::ZERO {
+            had = pool.hall.now;
+        }
+    }
+    assert!(longest < 3 * quantum, "no unit for {longest:?}");
+}
+
 fn rotates() -> impl Strategy<Value = Rotate> {
     prop_oneof![Just(Rotate::Fair), Just(Rotate::Sticky)]
 }
