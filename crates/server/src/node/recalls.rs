@@ -163,9 +163,11 @@ impl Node {
         }
     }
 
-    /// Ends the streams on which the holder listens: it is to say again what it wants, which was not heard.
+    /// Ends the streams on which the holder listens, or waits to be heard: it is to say again what it wants, which did not count.
     fn let_speak_again(&mut self, now: Time, id: &ResourceId, holder: &ClientId) {
-        let peers: Vec<Peer> = self.lives(now, id, holder).into_iter().filter_map(|life| life.peer).collect();
+        let mut peers: Vec<Peer> =
+            self.lives(now, id, holder).into_iter().filter_map(|life| life.peer).collect();
+        peers.extend(self.waiting.peers(id, holder));
         peers.into_iter().for_each(|peer| self.drop_stream(now, peer));
     }
 

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use lessor_proto::message::{Ask, Down, Report};
-use lessor_proto::{ResourceId, Time};
+use lessor_proto::{ClientId, ResourceId, Time};
 
 use super::{Node, Peer};
 use crate::measured::{Measured, RefusalKind};
@@ -50,6 +50,16 @@ impl Waiting {
         };
         self.reports.retain(|(of, id), _| !is_of(*of, id));
         self.ready.retain(|(of, ask)| !ask.reports.iter().any(|report| is_of(*of, &report.resource)));
+    }
+
+    /// The streams of `holder` on which something waits that is about `resource`.
+    pub(super) fn peers(&self, resource: &ResourceId, holder: &ClientId) -> Vec<Peer> {
+        let waiting = self.reports.iter().map(|((peer, _), (ask, _))| (*peer, ask));
+        let all = waiting.chain(self.ready.iter().map(|(peer, ask)| (*peer, ask)));
+        let is_it = |ask: &Ask| {
+            ask.holder == *holder && ask.reports.iter().any(|report| report.resource == *resource)
+        };
+        all.filter(|(_, ask)| is_it(ask)).map(|(peer, _)| peer).collect()
     }
 
     /// The record says another thing of `resource`.
@@ -115,6 +125,8 @@ impl Node {
                 self.peers.say(peer, Down::Refused { id, why });
                 continue;
             }
+            // An operator may hold its holder back since it said that.
+            let ask = self.held_back(now, &ask).unwrap_or(ask);
             ask.reports.iter().for_each(|report| self.hear(now, peer, &ask, report));
         }
     }

@@ -9,7 +9,7 @@ use lessor_server::record::Record;
 use lessor_server::repository::{Field, Fraction, Repository, Template};
 
 use super::holders::{client, repository, resource, template};
-use super::listeners::Hall;
+use super::listeners::{Hall, Heard};
 
 const SHORT: Duration = Duration::from_secs(10);
 const LONG: Duration = Duration::from_secs(300);
@@ -178,6 +178,52 @@ fn who_waits_is_heard_when_all_of_it_is_over() {
     hall.commit(true);
     pass(&mut hall, Duration::from_secs(1));
     assert_eq!(held(&hall), Some(Amount::from_f64(40.0)));
+}
+
+/// A root that is to learn again, where one life of a client listens and an operator recalls from it; another life shows what it had
+/// from an earlier leader, before that or after, and waits for the record.
+fn recalls_from_one_that_waits(is_before: bool) -> Hall {
+    let mut hall = learns_again();
+    hall.hello("old/listens", HolderKind::Client, None);
+    hall.report("old/listens", Some(shows(1).bands), None, false);
+    hall.hear();
+    let show = |hall: &mut Hall| {
+        hall.hello("old/waits", HolderKind::Client, None);
+        hall.listeners.get_mut("old/waits").expect("it said hello").prompt = true;
+        hall.show("old/waits", shows(1));
+        hall.hear();
+    };
+    if is_before {
+        show(&mut hall);
+    }
+    let lives = hall.node.recall(hall.now, &resource(), &client("old"), SHORT).expect("one listens");
+    assert_eq!(lives.len(), 1, "the other is not known before it is heard");
+    if !is_before {
+        show(&mut hall);
+    }
+    hall
+}
+
+#[test]
+fn who_waits_and_is_recalled_from_meanwhile_gets_nothing_when_it_is_heard() {
+    for is_before in [true, false] {
+        let mut hall = recalls_from_one_that_waits(is_before);
+        hall.record.prompt = true;
+        hall.commit(true);
+        pass(&mut hall, Duration::from_secs(1));
+        let lease = hall.listeners["old/waits"].lease.as_ref();
+        assert_eq!(lease.map(|(grant, _)| grant.capacity), Some(Amount::ZERO), "{is_before}");
+    }
+}
+
+#[test]
+fn who_waits_says_again_what_it_wants_when_a_recall_is_lifted() {
+    let mut hall = recalls_from_one_that_waits(false);
+    assert!(hall.node.lift_recall(hall.now, &resource(), &client("old")));
+    let closed: Vec<Heard> = hall.hear().into_iter().map(|(_, heard)| heard).collect();
+    for name in ["old/listens", "old/waits"] {
+        assert!(closed.contains(&Heard::Closed(name.to_owned())), "{name} of {closed:?}");
+    }
 }
 
 #[test]
