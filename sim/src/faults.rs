@@ -109,6 +109,8 @@ pub enum Fault {
     Rights,
     /// A template has other caps.
     Caps,
+    /// An operator takes back what somebody has.
+    Recall,
 }
 
 /// The number of times that each fault happened.
@@ -138,7 +140,7 @@ pub struct Tally {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Fault; 38] = [
+    pub const ALL: [Fault; 39] = [
         Fault::Break,
         Fault::Silence,
         Fault::Stall,
@@ -177,6 +179,7 @@ impl Fault {
         Fault::Domain,
         Fault::Rights,
         Fault::Caps,
+        Fault::Recall,
     ];
     /// The first of them that only some simulations can have: it is drawn with what it needs.
     const FIRST_SPECIAL: usize = Fault::LosePower as usize;
@@ -223,6 +226,7 @@ impl Fault {
             Fault::Domain => "limit of a domain changed",
             Fault::Rights => "right changed",
             Fault::Caps => "cap of a template changed",
+            Fault::Recall => "lease recalled by an operator",
         }
     }
 }

@@ -140,6 +140,8 @@ pub(crate) enum Happening {
     Reviews,
     /// resource, greatest priority, most clients
     Caps,
+    /// resource, for how long (0: lifted), client (even) or site
+    Recalls,
 }
 
 /// The lines so far.
@@ -297,6 +299,13 @@ impl fmt::Display for EntryText<'_> {
                 write!(f, "goes by edition {x} of the rules, stream {y}: {}", REVIEWS[(z % 4) as usize])
             }
             Happening::Caps => write!(f, "caps r{x} at priority {} and {} clients", y as i64, z),
+            Happening::Recalls => {
+                let whose = ["client", "site"][(z % 2) as usize];
+                match y {
+                    0 => write!(f, "lifts the recall of r{x} from {whose} {}", z / 2),
+                    _ => write!(f, "recalls r{x} from {whose} {} for {} s", z / 2, time(y)),
+                }
+            }
             Happening::Breaks => write!(f, "stream {x} breaks (heard {y})"),
             Happening::Stalls => write!(f, "does not read stream {x} until {}", time(y)),
             Happening::Opens if y == 0 => write!(f, "begins without a state directory"),

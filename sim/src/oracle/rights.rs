@@ -16,7 +16,7 @@ use crate::plan::Way;
 use crate::process::Actor;
 use crate::simulation::{Simulation, Whose};
 
-/// A holder that may hold something no more, by the rules that its grantor goes by.
+/// A holder that may hold something no more, by the rules that its grantor goes by, or as an operator has recalled it there.
 #[derive(Clone, Debug)]
 pub(super) struct DeniedHolder {
     whose: Whose,
@@ -38,7 +38,7 @@ impl Simulation {
         let mut found: Vec<DeniedHolder> = Vec::new();
         for child in &books.children {
             let Some(whose) = book.whose(child.kind, &child.holder) else { continue };
-            if self.is_allowed(task, whose, resource) {
+            if self.is_allowed(task, whose, resource) && !self.is_recalled(task, whose, resource) {
                 continue;
             }
             let life = child.incarnation.filter(|_| child.kind == HolderKind::Client);

@@ -4,6 +4,7 @@ mod configuration;
 mod leaders;
 mod memory;
 mod pause;
+mod recalls;
 mod rights;
 
 use std::time::Duration;
@@ -81,6 +82,7 @@ impl Simulation {
             Fault::Domain => self.change_domain(),
             Fault::Rights => self.change_rights(),
             Fault::Caps => self.change_caps(),
+            Fault::Recall => self.recall_some(),
         }
     }
 

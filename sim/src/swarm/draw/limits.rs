@@ -11,8 +11,12 @@ use crate::rng::Rng;
 /// The first seed that may have any: those before were judged without, and many of them are run with all tests.
 const FIRST: u64 = 8_300_000;
 
+/// The first seed that may have recalls, for the same reason.
+const FIRST_RECALLED: u64 = 9_200_000;
+
 /// In one simulation of four there are limits, caps that operators change, or rules of access by which they take rights away and give
-/// them back. Not where clients have domains, whose hits are judged as those of clients that may do as they like.
+/// them back; and in half of those that have rules they recall leases by hand. Not where clients have domains, whose hits are judged as
+/// those of clients that may do as they like.
 pub(super) fn limit(seed: u64, options: &Options, plan: &mut SimulationPlan) {
     let mut rng = Rng::new(seed ^ 0x0011_a17a_cce5);
     let has_domains = plan.domain.is_some() || plan.resources.iter().any(|found| found.domain.is_some());
@@ -33,7 +37,9 @@ pub(super) fn limit(seed: u64, options: &Options, plan: &mut SimulationPlan) {
     }
     let rights = plan.limits.access.then(|| Duration::from_millis(rng.between(1_000, 12_000)));
     let caps = rng.chance(500).then(|| Duration::from_millis(rng.between(2_000, 20_000)));
-    for (kind, every) in [(Fault::Rights, rights), (Fault::Caps, caps)] {
+    let is_recalled = seed >= FIRST_RECALLED && plan.limits.access && rng.chance(500);
+    let recalls = is_recalled.then(|| Duration::from_millis(rng.between(2_000, 20_000)));
+    for (kind, every) in [(Fault::Rights, rights), (Fault::Caps, caps), (Fault::Recall, recalls)] {
         plan.faults.gaps[kind as usize] = every.filter(|_| !options.without.contains(&kind));
     }
 }
