@@ -27,6 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod admitted;
 pub mod bearer;
 mod denial;
 mod pattern;
@@ -44,15 +45,15 @@ use lessor_proto::ClientId;
 use lessor_proto::ResourceId;
 use lessor_proto::message::HolderKind;
 
+pub use self::admitted::Admitted;
 use self::bearer::Passport;
 pub use self::denial::{Denial, Why};
-
 pub use self::pattern::{BadPattern, NamePattern};
 pub use self::place::{RulePlace, Section};
 pub use self::rights::{Allowance, Rights};
 pub use self::role::Role;
 pub use self::rule::{Budget, ClientRule, NodeRule, OperatorRule};
-pub use self::ruling::{Admitted, NotedDenial, Ruling};
+pub use self::ruling::{NotedDenial, Ruling};
 pub use self::stream_rights::{Review, StreamRights};
 pub use self::tempo::Tempo;
 use crate::repository::Glob;

@@ -1,19 +1,9 @@
 //! Rulings: what becomes of something that a holder says, and what is to be noted of that.
 
-use lessor_proto::message::{Refusal, Report};
+use lessor_proto::message::Refusal;
 
 use super::Stance;
 use super::denial::Denial;
-use super::rights::Rights;
-
-/// The rights to which a holder is admitted.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Admitted {
-    /// The rights of a rule.
-    With(Rights),
-    /// All, though no rule lets it: why it would be refused.
-    Audited(Denial),
-}
 
 /// The ruling about something that a holder says.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -33,21 +23,6 @@ pub struct NotedDenial {
     pub denial: Denial,
     /// Whether it is refused, and not allowed all the same or cut down to what is allowed.
     pub is_refused: bool,
-}
-
-// === impl Admitted ===
-
-impl Admitted {
-    /// Holds a report against the rules, which are of the stance `stance`, and cuts what it says down to what may be said.
-    pub fn check(&self, stance: Stance, report: &mut Report) -> Ruling {
-        let mut ruling = Ruling::default();
-        let Admitted::With(rights) = self else { return ruling };
-        let denied = rights.may_hold(&report.resource).err();
-        if !denied.is_some_and(|denial| ruling.deny(stance, denial)) {
-            rights.limit_by(stance, report, &mut ruling);
-        }
-        ruling
-    }
 }
 
 // === impl Ruling ===

@@ -9,9 +9,10 @@ use lessor_proto::ResourceId;
 use lessor_proto::message::{Band, Refusal, Report, Up};
 
 use super::Stance;
+use super::admitted::Admitted;
 use super::denial::Denial;
 use super::rights::Rights;
-use super::ruling::{Admitted, Ruling};
+use super::ruling::Ruling;
 
 /// The rights of the holder at the other end of one stream.
 #[derive(Clone, Debug)]
