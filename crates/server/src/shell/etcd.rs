@@ -22,6 +22,7 @@
 
 mod calls;
 mod endpoints;
+mod secret_follower;
 mod secrets;
 mod task;
 mod tls;
@@ -38,7 +39,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use self::endpoints::Endpoints;
-use self::secrets::SecretFollower;
+use self::secret_follower::SecretFollower;
 pub use self::secrets::{EtcdSecrets, SecretSource};
 use self::task::{Request, Task};
 pub use self::tls::{BadTls, EtcdTls};
