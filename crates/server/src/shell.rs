@@ -5,6 +5,7 @@
 
 mod acceptor;
 pub mod admin;
+mod admin_calls;
 mod bodies;
 mod caller;
 mod connections;
@@ -18,6 +19,7 @@ pub mod metrics;
 mod options;
 mod parent;
 mod port;
+mod port_name;
 mod probe;
 pub mod random;
 mod refused;
@@ -46,10 +48,11 @@ pub use self::admin::{AdminAddress, AdminFault, AdminOptions, Levers, ReadFile};
 use self::admin::{BoundAdmin, Rooms, ServedAdmin};
 use self::bodies::Bodies;
 pub use self::caller::Caller;
-use self::driver::{Driver, Port};
+use self::driver::Driver;
 pub use self::gate::{Denials, Gate};
 pub use self::options::{Build, ElectionOptions, ServerOptions};
 use self::port::PortService;
+use self::port_name::Port;
 use self::probe::NodeAbove;
 use self::state::{StateDirectory, StateFault};
 use self::stream::Lines;

@@ -28,7 +28,8 @@ use tonic::transport::server::Connected;
 
 use super::caller::{Caller, LocalProcess};
 use super::connections::{ListedConnection, OpenConnection};
-use super::driver::{Driver, Port};
+use super::driver::Driver;
+use super::port_name::Port;
 use super::tls::handshake::HandshakeGuard;
 
 /// A listener with a bounded number of connections.
@@ -279,9 +280,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for T {}
 
 impl Connection {
     fn new(stream: Bytes, mut caller: Caller, place: Place, greeting: Duration) -> Connection {
-        let (places, identity) = (&place.places, caller.identity.clone());
-        let row = OpenConnection::new(places.port, caller.address, identity);
-        let listed = ListedConnection::new(&places.driver, OpenConnection { process: caller.process, ..row });
+        let open = OpenConnection::new(place.places.port, caller.clone());
+        let listed = ListedConnection::new(&place.places.driver.traffic().table, open);
         caller.connection = listed.number();
         let greeting =
             Greeting { until: Box::pin(clock::sleep_until(clock::now() + greeting)), missing: PREFACE };

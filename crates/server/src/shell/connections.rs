@@ -1,14 +1,13 @@
 //! The connections that are open, one by one, for operators who ask who is there.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lessor_client::internals::clock;
-use lessor_proto::{Identity, Time};
+use lessor_proto::Time;
 
-use super::caller::LocalProcess;
-use super::driver::{Driver, Port};
+use super::caller::Caller;
+use super::port_name::Port;
 
 /// The connections that are open, by number.
 #[derive(Debug, Default)]
@@ -24,11 +23,7 @@ struct Rows {
 #[derive(Clone, Debug)]
 pub(in crate::shell) struct OpenConnection {
     pub(in crate::shell) port: Port,
-    pub(in crate::shell) address: SocketAddr,
-    /// The process at the other end of a socket of this machine.
-    pub(in crate::shell) process: Option<LocalProcess>,
-    /// The identity that the connection proves.
-    pub(in crate::shell) identity: Identity,
+    pub(in crate::shell) caller: Caller,
     /// The identity in the token with which the last stream on it was opened, where that is another.
     pub(in crate::shell) bearer: Option<Arc<str>>,
     pub(in crate::shell) since: Time,
@@ -39,14 +34,14 @@ pub(in crate::shell) struct OpenConnection {
 /// A row of the table, until it is dropped.
 #[derive(Debug)]
 pub(in crate::shell) struct ListedConnection {
-    driver: Arc<Driver>,
+    table: Arc<ConnectionTable>,
     number: u64,
 }
 
 /// A stream that is counted at its connection, until it is dropped.
 #[derive(Debug)]
 pub(in crate::shell) struct ListedStream {
-    driver: Arc<Driver>,
+    table: Arc<ConnectionTable>,
     number: u64,
 }
 
@@ -69,16 +64,8 @@ impl ConnectionTable {
 
 impl OpenConnection {
     /// A connection that begins now.
-    pub(in crate::shell) fn new(port: Port, address: SocketAddr, identity: Identity) -> OpenConnection {
-        OpenConnection {
-            port,
-            address,
-            process: None,
-            identity,
-            bearer: None,
-            since: clock::now(),
-            streams: 0,
-        }
+    pub(in crate::shell) fn new(port: Port, caller: Caller) -> OpenConnection {
+        OpenConnection { port, caller, bearer: None, since: clock::now(), streams: 0 }
     }
 }
 
@@ -86,13 +73,16 @@ impl OpenConnection {
 
 impl ListedConnection {
     /// Lists a connection.
-    pub(in crate::shell) fn new(driver: &Arc<Driver>, connection: OpenConnection) -> ListedConnection {
-        let mut rows = driver.traffic().table.rows();
+    pub(in crate::shell) fn new(
+        table: &Arc<ConnectionTable>,
+        connection: OpenConnection,
+    ) -> ListedConnection {
+        let mut rows = table.rows();
         rows.last += 1;
         let number = rows.last;
         rows.open.insert(number, connection);
         drop(rows);
-        ListedConnection { driver: Arc::clone(driver), number }
+        ListedConnection { table: Arc::clone(table), number }
     }
 
     /// The number by which its requests name it.
@@ -103,7 +93,7 @@ impl ListedConnection {
 
 impl Drop for ListedConnection {
     fn drop(&mut self) {
-        self.driver.traffic().table.rows().open.remove(&self.number);
+        self.table.rows().open.remove(&self.number);
     }
 }
 
@@ -111,18 +101,22 @@ impl Drop for ListedConnection {
 
 impl ListedStream {
     /// Counts a stream that is opened on the connection of that number by whoever bears the token of `bearer`, if it shows one.
-    pub(in crate::shell) fn new(driver: &Arc<Driver>, number: u64, bearer: Option<&str>) -> ListedStream {
-        if let Some(row) = driver.traffic().table.rows().open.get_mut(&number) {
+    pub(in crate::shell) fn new(
+        table: &Arc<ConnectionTable>,
+        number: u64,
+        bearer: Option<&str>,
+    ) -> ListedStream {
+        if let Some(row) = table.rows().open.get_mut(&number) {
             row.streams += 1;
-            row.bearer = bearer.filter(|&text| text != row.identity.as_str()).map(Arc::from);
+            row.bearer = bearer.filter(|&text| text != row.caller.identity.as_str()).map(Arc::from);
         }
-        ListedStream { driver: Arc::clone(driver), number }
+        ListedStream { table: Arc::clone(table), number }
     }
 }
 
 impl Drop for ListedStream {
     fn drop(&mut self) {
-        if let Some(row) = self.driver.traffic().table.rows().open.get_mut(&self.number) {
+        if let Some(row) = self.table.rows().open.get_mut(&self.number) {
             row.streams -= 1;
         }
     }

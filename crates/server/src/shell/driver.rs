@@ -54,7 +54,7 @@ pub use self::readiness::NotReady;
 use self::readiness::Reach;
 use self::reloads::Reloads;
 use self::traffic::Traffic;
-pub(super) use self::traffic::{Port, Rpc, Side, StreamEnd};
+pub(super) use self::traffic::{Rpc, Side, StreamEnd};
 use self::turns::Turns;
 use super::Build;
 use super::etcd::Authority;

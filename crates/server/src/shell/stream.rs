@@ -106,7 +106,7 @@ pub(super) async fn open(
     let reader = Mutex::new(reader);
     let line = Arc::new(Line { key, kind: hello.kind, features: hello.features, mailbox, reader });
     lines.add(&line);
-    let listed = ListedStream::new(&driver, connection, bearer.as_deref());
+    let listed = ListedStream::new(&driver.traffic().table, connection, bearer.as_deref());
     Ok(Downs { driver, line, _listed: listed })
 }
 

@@ -8,7 +8,7 @@ pub(super) mod certificates;
 mod client_verifier;
 pub(super) mod handshake;
 
-use super::driver::Port;
+use super::port_name::Port;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;

@@ -13,8 +13,8 @@ use super::{Admin, Operator, ReadFile};
 use crate::access::{Access, Role, Stance, Why};
 use crate::node::{NotRecalled, RecalledLease};
 use crate::shell::connections::OpenConnection;
-use crate::shell::driver::Port;
 use crate::shell::measure::Label;
+use crate::shell::port_name::Port;
 
 /// The acts of an admin port.
 pub(super) struct Acts<'a>(pub(super) &'a Admin);
@@ -242,18 +242,18 @@ fn connection(open: &OpenConnection) -> Value {
     let since = SystemTime::UNIX_EPOCH + clock::wall().since_epoch.saturating_sub(age);
     let mut row = json!({
         "port": Port::VALUES[open.port.place()],
-        "identity": open.identity.as_str(),
+        "identity": open.caller.identity.as_str(),
         "token_identity": open.bearer.as_deref(),
         "streams": open.streams,
         "since": humantime::format_rfc3339_seconds(since).to_string(),
         "open_seconds": age.as_secs_f64(),
     });
-    match open.process {
+    match open.caller.process {
         Some(process) => {
             row["uid"] = process.uid.into();
             row["pid"] = process.pid.into();
         }
-        None => row["address"] = open.address.to_string().into(),
+        None => row["address"] = open.caller.address.to_string().into(),
     }
     row
 }

@@ -17,9 +17,9 @@ use serde_json::{Map, Value};
 use tracing::{error, info};
 
 use super::Operator;
-use super::figures::ActName;
 use super::problem::ActProblem;
 use crate::access::bearer;
+use crate::shell::admin_calls::ActName;
 use crate::shell::caller::Caller;
 use crate::shell::source;
 

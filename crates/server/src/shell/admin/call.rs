@@ -11,9 +11,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::figures::ActName;
 use super::problem::ActProblem;
 use crate::access::Role;
+use crate::shell::admin_calls::ActName;
 use crate::shell::caller::Caller;
 
 /// An act.

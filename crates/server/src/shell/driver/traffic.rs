@@ -1,5 +1,6 @@
 //! The traffic of a server since its start: who came, who was turned away and why, and how long things took.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
@@ -9,9 +10,10 @@ use tracing::warn;
 
 use super::{Driver, StreamKey, Unanswered};
 use crate::measured::{Measured, RefusalKind, WaitPath};
-use crate::shell::admin::AdminCalls;
+use crate::shell::admin_calls::AdminCalls;
 use crate::shell::connections::ConnectionTable;
 use crate::shell::measure::{self, Counts, Label, Timing, Timings};
+use crate::shell::port_name::Port;
 use crate::shell::tls::handshake::Handshakes;
 
 /// The traffic since the start.
@@ -29,7 +31,7 @@ pub(in crate::shell) struct Traffic {
     /// Connections that are open, and whether others wait for a place.
     pub(in crate::shell) connections: Counts<Port>,
     /// The same one by one.
-    pub(in crate::shell) table: ConnectionTable,
+    pub(in crate::shell) table: Arc<ConnectionTable>,
     pub(in crate::shell) waiting: Counts<Port>,
     /// Streams that were opened, those that have ended, and those that do not read what is there for them.
     pub(in crate::shell) streams_opened: AtomicU64,
@@ -50,17 +52,6 @@ pub(in crate::shell) struct Traffic {
     pub(in crate::shell) parent_fails: AtomicBool,
     pub(in crate::shell) parent_failures: AtomicU64,
     pub(in crate::shell) parent_answers: Timing,
-}
-
-/// A port.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::shell) enum Port {
-    /// That of gRPC, with pages.
-    Main,
-    /// That of pages alone.
-    Http,
-    /// That of operators.
-    Admin,
 }
 
 /// The side of a node that something comes from.
@@ -135,7 +126,7 @@ impl Default for Traffic {
             silent: AtomicU64::new(0),
             handshakes: Handshakes::default(),
             connections: Counts::default(),
-            table: ConnectionTable::default(),
+            table: Arc::default(),
             waiting: Counts::default(),
             streams_opened: AtomicU64::new(0),
             streams_ended: Counts::default(),
@@ -246,17 +237,6 @@ impl Label for Reason {
         "not_leading",
         "late",
     ];
-
-    fn place(self) -> usize {
-        self as usize
-    }
-}
-
-// === impl Port ===
-
-impl Label for Port {
-    const NAME: &'static str = "port";
-    const VALUES: &'static [&'static str] = &["main", "http", "admin"];
 
     fn place(self) -> usize {
         self as usize

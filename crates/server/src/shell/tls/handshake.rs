@@ -20,8 +20,8 @@ use tokio_rustls::server::TlsStream;
 use tracing::{debug, warn};
 
 use super::ServerTls;
-use crate::shell::driver::Port;
 use crate::shell::measure::{Counts, Label};
+use crate::shell::port_name::Port;
 
 /// Handshakes at work at once, of one port.
 const MOST: usize = 256;

@@ -1,4 +1,4 @@
-//! The figures of the admin port: calls by act and by what came of them.
+//! The calls of the admin port as figures: by act, and by what came of them.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 
-use crate::shell::measure::{Counts, Label};
+use super::measure::{Counts, Label};
 
 /// The outcome of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +42,7 @@ pub(in crate::shell) struct AdminCalls(Vec<Counts<ActOutcome>>);
 // === impl ActOutcome ===
 
 impl ActOutcome {
-    pub(super) fn as_str(self) -> &'static str {
+    pub(in crate::shell) fn as_str(self) -> &'static str {
         ActOutcome::VALUES[self.place()]
     }
 }
@@ -59,7 +59,7 @@ impl Label for ActOutcome {
 // === impl ActName ===
 
 impl ActName {
-    pub(super) fn as_str(self) -> &'static str {
+    pub(in crate::shell) fn as_str(self) -> &'static str {
         ActName::VALUES[self.place()]
     }
 }
@@ -84,7 +84,7 @@ impl Default for AdminCalls {
 
 impl AdminCalls {
     /// One more.
-    pub(super) fn add(&self, act: ActName, outcome: ActOutcome) {
+    pub(in crate::shell) fn add(&self, act: ActName, outcome: ActOutcome) {
         self.0[act.place()].add(outcome);
     }
 
