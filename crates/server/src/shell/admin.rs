@@ -11,16 +11,18 @@
 mod acts;
 mod audit;
 mod call;
+mod fault;
+mod foreign_pages;
+mod levers;
 mod log;
+mod operator;
+mod options;
 mod problem;
 mod socket;
 mod strangers;
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
@@ -35,7 +37,11 @@ use tracing::{error, warn};
 use self::acts::Acts;
 use self::audit::{AuditEntry, AuditLog};
 use self::call::{AdminCall, NoAct};
+pub use self::fault::AdminFault;
+pub use self::levers::{Levers, ReadFile};
 use self::log::LogOverride;
+use self::operator::Operator;
+pub use self::options::{AdminAddress, AdminOptions};
 use self::problem::ActProblem;
 use self::socket::SocketFile;
 use self::strangers::{LeftOut, Strangers};
@@ -43,98 +49,12 @@ use super::acceptor::Incoming;
 use super::admin_calls::{ActName, ActOutcome};
 use super::caller::Caller;
 use super::driver::Driver;
-use super::gate::{Gate, Visit};
+use super::gate::Gate;
 use super::standing::HandOver;
 use super::tls::certificates::Certificates;
-use crate::access::{Role, Stance};
 
 /// Places of the admin port, which no other connection takes.
 pub(super) const PLACES: usize = 32;
-
-/// The address of an admin port.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum AdminAddress {
-    /// At the network, where port 0 takes a free one.
-    Tcp(SocketAddr),
-    /// At a socket of this machine.
-    Unix(PathBuf),
-}
-
-/// The options of an admin port.
-#[derive(Clone, Debug)]
-pub struct AdminOptions {
-    /// Where to serve it.
-    pub address: AdminAddress,
-    /// Whether the server does not start when it cannot be served there; otherwise that is said, and there is none.
-    pub is_wanted: bool,
-    /// The file to which each call is appended; absent: calls are in the log only.
-    pub audit_log: Option<PathBuf>,
-    /// The levers that only the program around the server has.
-    pub levers: Arc<dyn Levers>,
-}
-
-/// The levers of the program around a server: it has the files, and writes the log.
-pub trait Levers: fmt::Debug + Send + Sync {
-    /// Reads all files again, and puts in force what can be used.
-    fn reload(&self) -> Pin<Box<dyn Future<Output = Vec<ReadFile>> + Send + '_>>;
-
-    /// The filter of the log.
-    fn log_filter(&self) -> String;
-
-    /// Puts another filter of the log in force.
-    ///
-    /// # Errors
-    /// When it is none, with what was found and what was wanted; the one before stays in force.
-    fn set_log_filter(&self, filter: &str) -> Result<(), String>;
-}
-
-/// The outcome of reading a file again.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ReadFile {
-    /// The kind of what is in it, as `templates`.
-    pub what: &'static str,
-    /// The file.
-    pub file: String,
-    /// The version that is in force now, or why the one before stays; absent where nobody counts them.
-    pub outcome: Result<Option<u64>, String>,
-}
-
-/// Why an admin port cannot be served.
-#[derive(Debug, thiserror::Error)]
-pub enum AdminFault {
-    /// The address cannot be had.
-    #[error("--admin {address}: cannot listen there: {source}")]
-    Listen {
-        /// The address.
-        address: AdminAddress,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// Another process serves there.
-    #[error(
-        "--admin {address}: another process serves there, and lives; wanted another path, or that one to be ended"
-    )]
-    Taken {
-        /// The address.
-        address: AdminAddress,
-    },
-    /// There is something else.
-    #[error(
-        "--admin {address}: there is a file that is no socket; wanted a path at which nothing is, or an old socket"
-    )]
-    NoSocket {
-        /// The address.
-        address: AdminAddress,
-    },
-    /// The audit log cannot be written.
-    #[error("--audit-log {}: {source}", .path.display())]
-    AuditLog {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
-}
 
 /// An admin port that is bound, and not served yet.
 #[derive(Debug)]
@@ -174,24 +94,6 @@ struct Admin {
     /// Places of calls: they outlive the connections that they came by.
     calls: Arc<Semaphore>,
     strangers: Strangers,
-}
-
-/// A caller of the admin port, and the rules that are held against it.
-pub(super) struct Operator {
-    pub(super) caller: Caller,
-    /// Absent where there are no rules.
-    pub(super) visit: Option<Visit>,
-}
-
-// === impl AdminAddress ===
-
-impl fmt::Display for AdminAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            AdminAddress::Tcp(address) => address.fmt(f),
-            AdminAddress::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
 }
 
 // === impl BoundAdmin ===
@@ -285,7 +187,7 @@ impl Admin {
             Ok(visit) => (visit, None),
             Err(refusal) => (None, Some(ActProblem::refused(&refusal))),
         };
-        let refused = refused.or_else(|| call::check_host(&head, &caller).err());
+        let refused = refused.or_else(|| foreign_pages::check_host(&head, &caller).err());
         let operator = Operator { caller, visit };
         let mut entry = AuditEntry::new(self.audit.number(), &operator);
         let outcome = match (act, refused) {
@@ -316,7 +218,7 @@ impl Admin {
         operator: &Operator,
         entry: &mut AuditEntry,
     ) -> Result<serde_json::Value, ActProblem> {
-        call::check_browser(head)?;
+        foreign_pages::check_origin(head)?;
         // Of what is about a resource it is known only then which; nobody else is kept waiting for a body.
         if !act.is_about_resource() {
             operator.may(act.role(), None)?;
@@ -397,29 +299,5 @@ impl Admin {
                 Err(ActProblem::new(503, detail))
             }
         }
-    }
-}
-
-// === impl Operator ===
-
-impl Operator {
-    /// The text of the identity by which it is known.
-    pub(super) fn identity(&self) -> &str {
-        self.visit.as_ref().map_or(self.caller.identity.as_str(), Visit::identity)
-    }
-
-    /// Whether it may nothing at all.
-    fn is_stranger(&self) -> bool {
-        let visit = self.visit.as_ref().filter(|visit| visit.stance() == Stance::Deny);
-        visit.is_some_and(|visit| visit.roles().is_empty())
-    }
-
-    /// Whether it may act as `role`, on `resource` if it is about one.
-    fn may(&self, role: Option<Role>, resource: Option<&lessor_proto::ResourceId>) -> Result<(), ActProblem> {
-        let (Some(role), Some(visit)) = (role, &self.visit) else { return Ok(()) };
-        visit.operator(role, resource).map_err(|refusal| {
-            let problem = ActProblem::refused(&refusal);
-            problem.with("identity", self.identity()).with("role", role.as_str())
-        })
     }
 }

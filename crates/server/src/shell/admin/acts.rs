@@ -7,9 +7,11 @@ use lessor_proto::message::HolderKind;
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 
+use super::Admin;
 use super::call::{Act, AdminCall};
+use super::levers::ReadFile;
+use super::operator::Operator;
 use super::problem::ActProblem;
-use super::{Admin, Operator, ReadFile};
 use crate::access::{Access, Role, Stance, Why};
 use crate::node::{NotRecalled, RecalledLease};
 use crate::shell::connections::OpenConnection;

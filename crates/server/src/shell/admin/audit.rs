@@ -16,7 +16,7 @@ use lessor_client::internals::clock;
 use serde_json::{Map, Value};
 use tracing::{error, info};
 
-use super::Operator;
+use super::operator::Operator;
 use super::problem::ActProblem;
 use crate::access::bearer;
 use crate::shell::admin_calls::ActName;

@@ -1,20 +1,18 @@
 //! A call of the admin port: which act it asks for, and with which arguments.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{Method, header};
-use lessor_proto::{ClientId, Identity, ResourceId};
+use lessor_proto::{ClientId, ResourceId};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::problem::ActProblem;
+use super::problem::{ActProblem, shown, shown_at_most};
 use crate::access::Role;
 use crate::shell::admin_calls::ActName;
-use crate::shell::caller::Caller;
 
 /// An act.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,8 +92,6 @@ const BODY: Duration = Duration::from_secs(10);
 const TIMES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(24 * 3_600)];
 /// Bytes in a filter of the log, or in a name.
 const LONGEST: usize = 4_096;
-/// Bytes of something that makes no sense which are written down.
-const SHOWN: usize = 200;
 /// Connections that are shown if nobody says how many, and at the most.
 const ROWS: [usize; 2] = [1_000, 100_000];
 
@@ -254,42 +250,6 @@ impl AdminCall {
     }
 }
 
-/// Refuses browsers: a page that somebody has open could call in his name.
-pub(super) fn check_browser(head: &Parts) -> Result<(), ActProblem> {
-    match head.headers.contains_key(header::ORIGIN) {
-        false => Ok(()),
-        true => Err(ActProblem::new(
-            403,
-            "the call comes from a page in a browser, as it says its Origin; wanted one of a command",
-        )),
-    }
-}
-
-/// Refuses calls in plain over the network that name a host of the DNS: whoever answers for that name may have led the page of
-/// another to this port.
-pub(super) fn check_host(head: &Parts, caller: &Caller) -> Result<(), ActProblem> {
-    if caller.process.is_some() || caller.identity != Identity::plain() {
-        return Ok(());
-    }
-    let host = head.headers.get(header::HOST).map(|host| host.to_str().unwrap_or_default());
-    let is_safe = host.is_some_and(|host| {
-        let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
-        let name = host.rsplit_once(':').filter(|(_, port)| is_port(port)).map_or(host, |(name, _)| name);
-        let six = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
-        name.eq_ignore_ascii_case("localhost")
-            || name.parse::<Ipv4Addr>().is_ok()
-            || six.is_some_and(|name| name.parse::<Ipv6Addr>().is_ok())
-    });
-    if is_safe {
-        return Ok(());
-    }
-    let found = host.map_or("none".to_owned(), |host| format!("{:?}", shown(host)));
-    let detail = format!(
-        "Host: found {found}; wanted an IP address or localhost, with any port, as the call comes in plain"
-    );
-    Err(ActProblem::new(403, detail))
-}
-
 /// The body of a request, which must be JSON. That it says so keeps out forms of pages as well.
 async fn said<T: DeserializeOwned>(head: &Parts, body: Body) -> Result<T, ActProblem> {
     let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -337,47 +297,4 @@ fn duration(text: &str) -> Result<Duration, ActProblem> {
 
 fn bad(field: &str, fault: &str) -> ActProblem {
     ActProblem::new(400, format!("{field}: {fault}")).with("field", field)
-}
-
-/// The beginning of something that makes no sense.
-fn shown(text: &str) -> &str {
-    shown_at_most(text, SHOWN)
-}
-
-fn shown_at_most(text: &str, bytes: usize) -> &str {
-    &text[..text.floor_char_boundary(bytes)]
-}
-
-#[cfg(test)]
-mod tests {
-    use axum::http::Request;
-
-    use super::*;
-
-    #[test]
-    fn a_call_in_plain_names_an_address_of_a_machine() {
-        let address = ([127, 0, 0, 1], 1).into();
-        let plain = Caller::remote(address, Identity::plain(), None);
-        let head = |host: Option<&str>| {
-            let request = Request::builder().uri("/admin/connections");
-            let request = host.into_iter().fold(request, |request, host| request.header(header::HOST, host));
-            request.body(()).expect("a request").into_parts().0
-        };
-        for good in ["127.0.0.1", "127.0.0.1:9", "[::1]:9", "[::1]", "localhost", "LocalHost:9", "10.0.0.1:9"]
-        {
-            assert!(check_host(&head(Some(good)), &plain).is_ok(), "{good}");
-        }
-        let six = "[::1].evil.example:9";
-        for bad in ["evil.example", "evil.example:9", "127.0.0.1.evil.example", "localhost.", six, "", "[::1"]
-        {
-            let fault = check_host(&head(Some(bad)), &plain).expect_err(bad);
-            let told = format!("Host: found {bad:?}; wanted an IP address or localhost");
-            assert!(fault.status == 403 && fault.detail.starts_with(&told), "{bad}: {fault:?}");
-        }
-        let fault = check_host(&head(None), &plain).expect_err("it has none");
-        assert!(fault.detail.starts_with("Host: found none; wanted"), "{fault:?}");
-        // Over TLS the name is proved.
-        let proved = Caller::remote(address, Identity::anonymous(), None);
-        assert!(check_host(&head(Some("evil.example")), &proved).is_ok());
-    }
 }

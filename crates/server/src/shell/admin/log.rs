@@ -8,8 +8,8 @@ use lessor_proto::Time;
 use tokio::task::JoinHandle;
 use tracing::{error, info};
 
-use super::Levers;
 use super::audit::safe;
+use super::levers::Levers;
 
 /// The filter of the log, and what it goes back to.
 pub(super) struct LogOverride {

@@ -20,6 +20,9 @@ pub(super) struct ActProblem {
     pub(super) more: Map<String, Value>,
 }
 
+/// Bytes of something that makes no sense which are written down.
+const SHOWN: usize = 200;
+
 // === impl ActProblem ===
 
 impl ActProblem {
@@ -86,4 +89,13 @@ pub(super) fn json(status: u16, kind: &'static str, value: &Value) -> Response {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+/// The beginning of something that makes no sense.
+pub(super) fn shown(text: &str) -> &str {
+    shown_at_most(text, SHOWN)
+}
+
+pub(super) fn shown_at_most(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 use tokio::net::{UnixListener, UnixSocket, UnixStream};
 use tracing::info;
 
-use super::{AdminAddress, AdminFault};
+use super::fault::AdminFault;
+use super::options::AdminAddress;
 
 /// Connections that wait in the kernel.
 const BACKLOG: u32 = 128;

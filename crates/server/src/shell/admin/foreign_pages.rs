@@ -1,0 +1,80 @@
+//! Foreign pages: what somebody has open in a browser, and what must not call in his name.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use axum::http::header;
+use axum::http::request::Parts;
+use lessor_proto::Identity;
+
+use super::problem::{ActProblem, shown};
+use crate::shell::caller::Caller;
+
+/// Refuses browsers: a page that somebody has open could call in his name.
+pub(super) fn check_origin(head: &Parts) -> Result<(), ActProblem> {
+    match head.headers.contains_key(header::ORIGIN) {
+        false => Ok(()),
+        true => Err(ActProblem::new(
+            403,
+            "the call comes from a page in a browser, as it says its Origin; wanted one of a command",
+        )),
+    }
+}
+
+/// Refuses calls in plain over the network that name a host of the DNS: whoever answers for that name may have led the page of
+/// another to this port.
+pub(super) fn check_host(head: &Parts, caller: &Caller) -> Result<(), ActProblem> {
+    if caller.process.is_some() || caller.identity != Identity::plain() {
+        return Ok(());
+    }
+    let host = head.headers.get(header::HOST).map(|host| host.to_str().unwrap_or_default());
+    let is_safe = host.is_some_and(|host| {
+        let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+        let name = host.rsplit_once(':').filter(|(_, port)| is_port(port)).map_or(host, |(name, _)| name);
+        let six = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+        name.eq_ignore_ascii_case("localhost")
+            || name.parse::<Ipv4Addr>().is_ok()
+            || six.is_some_and(|name| name.parse::<Ipv6Addr>().is_ok())
+    });
+    if is_safe {
+        return Ok(());
+    }
+    let found = host.map_or("none".to_owned(), |host| format!("{:?}", shown(host)));
+    let detail = format!(
+        "Host: found {found}; wanted an IP address or localhost, with any port, as the call comes in plain"
+    );
+    Err(ActProblem::new(403, detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Request;
+
+    use super::*;
+
+    #[test]
+    fn a_call_in_plain_names_an_address_of_a_machine() {
+        let address = ([127, 0, 0, 1], 1).into();
+        let plain = Caller::remote(address, Identity::plain(), None);
+        let head = |host: Option<&str>| {
+            let request = Request::builder().uri("/admin/connections");
+            let request = host.into_iter().fold(request, |request, host| request.header(header::HOST, host));
+            request.body(()).expect("a request").into_parts().0
+        };
+        for good in ["127.0.0.1", "127.0.0.1:9", "[::1]:9", "[::1]", "localhost", "LocalHost:9", "10.0.0.1:9"]
+        {
+            assert!(check_host(&head(Some(good)), &plain).is_ok(), "{good}");
+        }
+        let six = "[::1].evil.example:9";
+        for bad in ["evil.example", "evil.example:9", "127.0.0.1.evil.example", "localhost.", six, "", "[::1"]
+        {
+            let fault = check_host(&head(Some(bad)), &plain).expect_err(bad);
+            let told = format!("Host: found {bad:?}; wanted an IP address or localhost");
+            assert!(fault.status == 403 && fault.detail.starts_with(&told), "{bad}: {fault:?}");
+        }
+        let fault = check_host(&head(None), &plain).expect_err("it has none");
+        assert!(fault.detail.starts_with("Host: found none; wanted"), "{fault:?}");
+        // Over TLS the name is proved.
+        let proved = Caller::remote(address, Identity::anonymous(), None);
+        assert!(check_host(&head(Some("evil.example")), &proved).is_ok());
+    }
+}
