@@ -3,10 +3,10 @@
 //! Every request carries it in its extensions, over gRPC and HTTP, on every port: nothing above the acceptor knows whether
 //! a connection speaks TLS.
 
-use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
 
 use lessor_proto::Identity;
+use serde_json::{Map, Value};
 
 use crate::node::ConnectionMark;
 
@@ -54,15 +54,13 @@ impl Caller {
     pub(super) fn unknown() -> Caller {
         Caller::remote(NOWHERE.into(), Identity::anonymous(), None)
     }
-}
 
-// === impl LocalProcess ===
-
-impl fmt::Display for LocalProcess {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.pid {
-            Some(pid) => write!(f, "unix uid {} pid {pid}", self.uid),
-            None => write!(f, "unix uid {}", self.uid),
-        }
+    /// The place that it calls from, as operators read it: a process of this machine, or an address.
+    pub(super) fn origin(&self) -> Map<String, Value> {
+        let origin = match self.process {
+            Some(process) => vec![("uid", process.uid.into()), ("pid", process.pid.into())],
+            None => vec![("address", self.address.to_string().into())],
+        };
+        origin.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 }

@@ -1,85 +1,83 @@
 //! The acts of the admin port, each done and answered.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use lessor_client::internals::clock;
 use lessor_proto::message::HolderKind;
 use serde_json::{Map, Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
-use super::Admin;
-use super::call::{Act, AdminCall};
-use super::levers::ReadFile;
+use super::call::{AdminOrder, RecallTarget};
+use super::levers::{Levers, ReadFile};
+use super::log::LogOverride;
 use super::operator::Operator;
 use super::problem::ActProblem;
 use crate::access::{Access, Role, Stance, Why};
-use crate::node::{NotRecalled, RecalledLease};
+use crate::node::{NotRecalled, RecallStatus, RecalledLease};
 use crate::shell::connections::OpenConnection;
+use crate::shell::driver::Driver;
+use crate::shell::gate::Gate;
 use crate::shell::measure::Label;
 use crate::shell::port_name::Port;
+use crate::shell::standing::HandOver;
+use crate::shell::tls::certificates::Certificates;
 
-/// The acts of an admin port.
-pub(super) struct Acts<'a>(pub(super) &'a Admin);
+/// The acts of an admin port, and what they act on.
+pub(super) struct Acts {
+    pub(super) rooms: Rooms,
+    levers: Arc<dyn Levers>,
+    log: LogOverride,
+}
+
+/// The rooms of a server that its admin port reaches.
+pub(in crate::shell) struct Rooms {
+    pub(in crate::shell) driver: Arc<Driver>,
+    pub(in crate::shell) gate: Arc<Gate>,
+    pub(in crate::shell) certificates: Arc<Certificates>,
+    /// To the task that stands for election, if this server does.
+    pub(in crate::shell) resign: Option<mpsc::Sender<HandOver>>,
+}
 
 /// The longest wait for another task to lead, and the interval at which that is looked at.
 const SUCCESSION: [Duration; 2] = [Duration::from_secs(3), Duration::from_millis(20)];
 
 // === impl Acts ===
 
-impl Acts<'_> {
-    /// Does what is asked for. Whether whoever asks may has been looked at.
-    pub(super) async fn perform(&self, call: &AdminCall, operator: &Operator) -> Result<Value, ActProblem> {
-        match call.act {
-            Act::Whoami => Ok(self.whoami(operator)),
-            Act::Connections => Ok(self.connections(call.limit)),
-            Act::Access => Ok(self.access()),
-            Act::Log => Ok(self.log()),
-            Act::SetLog => self.set_log(call),
-            Act::ResetLog => {
-                let was_changed = self.0.log.reset();
-                Ok(json!({"was_changed": was_changed, "filter": self.0.levers.log_filter()}))
-            }
-            Act::Reload => self.reload().await,
-            Act::Resign => self.resign().await,
-            Act::Recalls => self.recalls(),
-            Act::Recall => self.recall(call),
-            Act::LiftRecall => self.lift_recall(call),
-        }
+impl Acts {
+    pub(super) fn new(rooms: Rooms, levers: Arc<dyn Levers>) -> Acts {
+        let log = LogOverride::new(Arc::clone(&levers));
+        Acts { rooms, levers, log }
     }
 
-    fn whoami(&self, operator: &Operator) -> Value {
-        let roles = match &operator.visit {
-            None => vec![Role::All],
-            Some(visit) if visit.stance() != Stance::Deny => vec![Role::All],
-            Some(visit) => visit.roles(),
-        };
-        let roles: Vec<_> = roles.into_iter().map(Role::as_str).collect();
-        let by_token = operator.visit.as_ref().is_some_and(|visit| visit.bearer().is_some());
-        let mut answer = json!({
-            "identity": operator.identity(),
-            "by_token": by_token,
-            "rules": operator.visit.is_some(),
-            "enforced": operator.visit.as_ref().is_some_and(|visit| visit.stance() == Stance::Deny),
-            "roles": roles,
-        });
-        match operator.caller.process {
-            Some(process) => {
-                answer["uid"] = process.uid.into();
-                answer["pid"] = process.pid.into();
+    /// Does what is asked for. Whether whoever asks may has been looked at.
+    pub(super) async fn perform(&self, order: &AdminOrder, operator: &Operator) -> Result<Value, ActProblem> {
+        match order {
+            AdminOrder::Whoami => Ok(whoami(operator)),
+            AdminOrder::Connections(limit) => Ok(self.connections(*limit)),
+            AdminOrder::Access => Ok(self.access()),
+            AdminOrder::Log => Ok(self.log()),
+            AdminOrder::SetLog { filter, time } => self.set_log(filter, *time),
+            AdminOrder::ResetLog => {
+                let was_changed = self.log.reset();
+                Ok(json!({"was_changed": was_changed, "filter": self.levers.log_filter()}))
             }
-            None => answer["address"] = operator.caller.address.to_string().into(),
+            AdminOrder::Reload => self.reload().await,
+            AdminOrder::Resign => self.resign().await,
+            AdminOrder::Recalls => self.recalls(),
+            AdminOrder::Recall(target, time) => self.recall(target, *time),
+            AdminOrder::LiftRecall(target) => self.lift_recall(target),
         }
-        answer
     }
 
     fn connections(&self, limit: usize) -> Value {
-        let (open, in_all) = self.0.rooms.driver.traffic().table.list(limit);
+        let (open, in_all) = self.rooms.driver.traffic().table.list(limit);
         let rows: Vec<_> = open.iter().map(connection).collect();
         json!({"in_all": in_all, "connections": rows})
     }
 
     fn access(&self) -> Value {
-        let gate = &self.0.rooms.gate;
+        let gate = &self.rooms.gate;
         let counts = |count: &dyn Fn(Why) -> u64| -> Value {
             let counted = Why::ALL.iter().map(|&why| (why.as_str().to_owned(), count(why).into()));
             Value::Object(counted.collect::<Map<_, _>>())
@@ -98,7 +96,7 @@ impl Acts<'_> {
     }
 
     fn log(&self) -> Value {
-        let status = self.0.log.status();
+        let status = self.log.status();
         let (former, ends_in) = status.former.unzip();
         json!({
             "filter": status.filter,
@@ -107,15 +105,15 @@ impl Acts<'_> {
         })
     }
 
-    fn set_log(&self, call: &AdminCall) -> Result<Value, ActProblem> {
-        let changed = self.0.log.change(&call.filter, call.time);
+    fn set_log(&self, filter: &str, time: Duration) -> Result<Value, ActProblem> {
+        let changed = self.log.change(filter, time);
         changed.map_err(|fault| ActProblem::new(400, format!("filter: {fault}")).with("field", "filter"))?;
         Ok(self.log())
     }
 
     async fn reload(&self) -> Result<Value, ActProblem> {
-        let mut read = self.0.levers.reload().await;
-        let certificates = std::sync::Arc::clone(&self.0.rooms.certificates);
+        let mut read = self.levers.reload().await;
+        let certificates = Arc::clone(&self.rooms.certificates);
         // A disk may be slow.
         let sets = tokio::task::spawn_blocking(move || certificates.read_again()).await;
         let sets = sets.expect("reading certificates does not panic");
@@ -135,7 +133,7 @@ impl Acts<'_> {
     }
 
     async fn resign(&self) -> Result<Value, ActProblem> {
-        let rooms = &self.0.rooms;
+        let rooms = &self.rooms;
         let Some(ask) = &rooms.resign else {
             return Err(ActProblem::new(
                 409,
@@ -167,8 +165,8 @@ impl Acts<'_> {
     }
 
     fn recalls(&self) -> Result<Value, ActProblem> {
-        let recalls = self.0.rooms.driver.recalls().map_err(|fault| ActProblem::unanswered(&fault))?;
-        let row = |recall: &crate::node::RecallStatus| {
+        let recalls = self.rooms.driver.recalls().map_err(|fault| ActProblem::unanswered(&fault))?;
+        let row = |recall: &RecallStatus| {
             json!({
                 "resource": recall.resource.as_str(),
                 "holder": recall.holder.as_str(),
@@ -178,9 +176,9 @@ impl Acts<'_> {
         Ok(json!({"recalls": recalls.iter().map(row).collect::<Vec<_>>()}))
     }
 
-    fn recall(&self, call: &AdminCall) -> Result<Value, ActProblem> {
-        let (resource, holder) = names(call);
-        let recalled = self.0.rooms.driver.recall(resource, holder, call.time);
+    fn recall(&self, target: &RecallTarget, time: Duration) -> Result<Value, ActProblem> {
+        let RecallTarget { resource, holder } = target;
+        let recalled = self.rooms.driver.recall(resource, holder, time);
         let recalled = recalled.map_err(|fault| ActProblem::unanswered(&fault))?;
         let leases = recalled.map_err(|fault| {
             let status = if matches!(fault, NotRecalled::Nobody { .. }) { 404 } else { 409 };
@@ -189,14 +187,14 @@ impl Acts<'_> {
         Ok(json!({
             "resource": resource.as_str(),
             "holder": holder.as_str(),
-            "held_back_seconds": call.time.as_secs_f64(),
+            "held_back_seconds": time.as_secs_f64(),
             "leases": leases.iter().map(lease).collect::<Vec<_>>(),
         }))
     }
 
-    fn lift_recall(&self, call: &AdminCall) -> Result<Value, ActProblem> {
-        let (resource, holder) = names(call);
-        let lifted = self.0.rooms.driver.lift_recall(resource, holder);
+    fn lift_recall(&self, target: &RecallTarget) -> Result<Value, ActProblem> {
+        let RecallTarget { resource, holder } = target;
+        let lifted = self.rooms.driver.lift_recall(resource, holder);
         match lifted.map_err(|fault| ActProblem::unanswered(&fault))? {
             true => Ok(json!({"resource": resource.as_str(), "holder": holder.as_str()})),
             false => Err(ActProblem::new(404, format!("{holder:?} is not held back from {resource:?}"))),
@@ -204,9 +202,16 @@ impl Acts<'_> {
     }
 }
 
-fn names(call: &AdminCall) -> (&lessor_proto::ResourceId, &lessor_proto::ClientId) {
-    let resource = call.resource.as_ref().expect("a recall is about a resource");
-    (resource, call.holder.as_ref().expect("and about a holder"))
+fn whoami(operator: &Operator) -> Value {
+    let visit = operator.visit.as_ref();
+    let mut answer = operator.caller.origin();
+    let mut put = |name: &str, value: Value| drop(answer.insert(name.to_owned(), value));
+    put("identity", operator.identity().into());
+    put("by_token", visit.is_some_and(|visit| visit.bearer().is_some()).into());
+    put("rules", visit.is_some().into());
+    put("enforced", visit.is_some_and(|visit| visit.stance() == Stance::Deny).into());
+    put("roles", operator.roles().into_iter().map(Role::as_str).collect());
+    Value::Object(answer)
 }
 
 fn lease(lease: &RecalledLease) -> Value {
@@ -242,20 +247,13 @@ fn describe(rules: &Access, answer: &mut Value) {
 fn connection(open: &OpenConnection) -> Value {
     let age = clock::now().since(open.since);
     let since = SystemTime::UNIX_EPOCH + clock::wall().since_epoch.saturating_sub(age);
-    let mut row = json!({
-        "port": Port::VALUES[open.port.place()],
-        "identity": open.caller.identity.as_str(),
-        "token_identity": open.bearer.as_deref(),
-        "streams": open.streams,
-        "since": humantime::format_rfc3339_seconds(since).to_string(),
-        "open_seconds": age.as_secs_f64(),
-    });
-    match open.caller.process {
-        Some(process) => {
-            row["uid"] = process.uid.into();
-            row["pid"] = process.pid.into();
-        }
-        None => row["address"] = open.caller.address.to_string().into(),
-    }
-    row
+    let mut row = open.caller.origin();
+    let mut put = |name: &str, value: Value| drop(row.insert(name.to_owned(), value));
+    put("port", Port::VALUES[open.port.place()].into());
+    put("identity", open.caller.identity.as_str().into());
+    put("token_identity", open.bearer.as_deref().into());
+    put("streams", open.streams.into());
+    put("since", humantime::format_rfc3339_seconds(since).to_string().into());
+    put("open_seconds", age.as_secs_f64().into());
+    Value::Object(row)
 }

@@ -51,7 +51,6 @@ pub(super) struct AuditEntry {
     caller: Caller,
     pub(super) act: ActName,
     pub(super) arguments: Value,
-    pub(super) changes_something: bool,
     /// That it was begun is written down: so must be what comes of it.
     pub(super) has_begun: bool,
     /// Calls of the same identity before it that are not written down.
@@ -180,14 +179,13 @@ fn append(path: &Path) -> io::Result<File> {
 // === impl AuditEntry ===
 
 impl AuditEntry {
-    pub(super) fn new(call: u64, operator: &Operator) -> AuditEntry {
+    pub(super) fn new(call: u64, operator: &Operator, act: ActName) -> AuditEntry {
         AuditEntry {
             call,
             identity: operator.identity().to_owned(),
             caller: operator.caller.clone(),
-            act: ActName::Unknown,
+            act,
             arguments: Value::Object(Map::new()),
-            changes_something: false,
             has_begun: false,
             left_out: 0,
         }
@@ -196,19 +194,12 @@ impl AuditEntry {
     /// The line that says what has become of it.
     pub(super) fn line(&self, outcome: &str, problem: Option<&ActProblem>) -> String {
         let date = SystemTime::UNIX_EPOCH + clock::wall().since_epoch;
-        let mut line = Map::new();
+        let mut line = self.caller.origin();
         let mut put = |name: &str, value: Value| drop(line.insert(name.to_owned(), value));
         put("time", humantime::format_rfc3339_millis(date).to_string().into());
         put("call", self.call.into());
         put("identity", self.identity.as_str().into());
         put("port", "admin".into());
-        match self.caller.process {
-            Some(process) => {
-                put("uid", process.uid.into());
-                put("pid", process.pid.into());
-            }
-            None => put("address", self.caller.address.to_string().into()),
-        }
         put("act", self.act.as_str().into());
         put("arguments", self.arguments.clone());
         put("outcome", outcome.into());

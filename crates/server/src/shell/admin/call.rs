@@ -1,88 +1,49 @@
-//! A call of the admin port: which act it asks for, and with which arguments.
+//! A call of the admin port: an act with its arguments, which make sense.
 
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::http::header;
 use axum::http::request::Parts;
-use axum::http::{Method, header};
 use lessor_proto::{ClientId, ResourceId};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::problem::{ActProblem, shown, shown_at_most};
-use crate::access::Role;
-use crate::shell::admin_calls::ActName;
-
-/// An act.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Act {
-    Whoami,
-    Connections,
-    Access,
-    /// The filter of the log, as it is.
-    Log,
-    SetLog,
-    /// Back to the filter of before.
-    ResetLog,
-    Reload,
-    Resign,
-    /// The recalls that are in force.
-    Recalls,
-    Recall,
-    /// A recall ends before its time.
-    LiftRecall,
-}
+use super::act::Act;
+use super::problem::{ActProblem, shown};
 
 /// A call whose arguments are known to make sense.
 pub(super) struct AdminCall {
-    pub(super) act: Act,
-    pub(super) resource: Option<ResourceId>,
-    pub(super) holder: Option<ClientId>,
-    pub(super) time: Duration,
-    pub(super) filter: String,
-    /// The number of rows that are wanted.
-    pub(super) limit: usize,
+    pub(super) order: AdminOrder,
     /// The arguments as they are written down.
     pub(super) said: Value,
 }
 
-/// A call of nothing that there is.
-pub(super) struct NoAct {
-    pub(super) problem: ActProblem,
-    pub(super) act: ActName,
-    pub(super) said: Value,
+/// An act, with all that it takes.
+pub(super) enum AdminOrder {
+    Whoami,
+    /// No more than so many connections.
+    Connections(usize),
+    Access,
+    Log,
+    SetLog {
+        filter: String,
+        time: Duration,
+    },
+    ResetLog,
+    Reload,
+    Resign,
+    Recalls,
+    Recall(RecallTarget, Duration),
+    LiftRecall(RecallTarget),
 }
 
-/// A path, with the ways to call it.
-struct ActPath {
-    name: &'static str,
-    act: ActName,
-    ways: &'static [(Method, Act)],
-    /// The methods, as HTTP lists them.
-    allow: &'static str,
+/// The resource of a recall, and the holder that it is taken from.
+pub(super) struct RecallTarget {
+    pub(super) resource: ResourceId,
+    pub(super) holder: ClientId,
 }
-
-/// All paths that there are below `/admin/`.
-const PATHS: [ActPath; 7] = [
-    ActPath::new("whoami", ActName::Whoami, &[(Method::GET, Act::Whoami)], "GET"),
-    ActPath::new("connections", ActName::Connections, &[(Method::GET, Act::Connections)], "GET"),
-    ActPath::new("access", ActName::Access, &[(Method::GET, Act::Access)], "GET"),
-    ActPath::new(
-        "log",
-        ActName::Log,
-        &[(Method::GET, Act::Log), (Method::PUT, Act::SetLog), (Method::DELETE, Act::ResetLog)],
-        "GET, PUT, DELETE",
-    ),
-    ActPath::new("reload", ActName::Reload, &[(Method::POST, Act::Reload)], "POST"),
-    ActPath::new("resign", ActName::Resign, &[(Method::POST, Act::Resign)], "POST"),
-    ActPath::new(
-        "recall",
-        ActName::Recall,
-        &[(Method::GET, Act::Recalls), (Method::POST, Act::Recall), (Method::DELETE, Act::LiftRecall)],
-        "GET, POST, DELETE",
-    ),
-];
 
 /// Bytes in a body, at the most.
 const MOST_BYTES: usize = 64 << 10;
@@ -123,130 +84,71 @@ struct LiftBody {
     holder: String,
 }
 
-// === impl ActPath ===
-
-impl ActPath {
-    const fn new(
-        name: &'static str,
-        act: ActName,
-        ways: &'static [(Method, Act)],
-        allow: &'static str,
-    ) -> ActPath {
-        ActPath { name, act, ways, allow }
-    }
-}
-
-// === impl Act ===
-
-impl Act {
-    pub(super) fn name(self) -> ActName {
-        match self {
-            Act::Whoami => ActName::Whoami,
-            Act::Connections => ActName::Connections,
-            Act::Access => ActName::Access,
-            Act::Log | Act::SetLog | Act::ResetLog => ActName::Log,
-            Act::Reload => ActName::Reload,
-            Act::Resign => ActName::Resign,
-            Act::Recalls | Act::Recall | Act::LiftRecall => ActName::Recall,
-        }
-    }
-
-    /// The role that whoever calls must have; absent: none.
-    pub(super) fn role(self) -> Option<Role> {
-        match self {
-            Act::Whoami => None,
-            Act::Connections | Act::Log | Act::Recalls => Some(Role::See),
-            Act::Access => Some(Role::Access),
-            Act::Reload => Some(Role::Push),
-            Act::SetLog | Act::ResetLog | Act::Resign | Act::Recall | Act::LiftRecall => Some(Role::Override),
-        }
-    }
-
-    /// Whether it is about one resource, which an operator may be for.
-    pub(super) fn is_about_resource(self) -> bool {
-        matches!(self, Act::Recall | Act::LiftRecall)
-    }
-
-    pub(super) fn changes_something(self) -> bool {
-        !matches!(self, Act::Whoami | Act::Connections | Act::Access | Act::Log | Act::Recalls)
-    }
-}
-
 // === impl AdminCall ===
 
 impl AdminCall {
-    /// The act that a request asks for.
-    pub(super) fn named(head: &Parts) -> Result<Act, NoAct> {
-        let path = head.uri.path();
-        let name = path.strip_prefix("/admin/").unwrap_or("");
-        let said = || json!({"method": head.method.as_str(), "path": shown(path)});
-        let Some(ActPath { act, ways, allow, .. }) = PATHS.iter().find(|known| known.name == name) else {
-            let known: Vec<_> = PATHS.iter().map(|known| format!("/admin/{}", known.name)).collect();
-            let detail = format!("there is no {:?}; wanted one of {}", shown(path), known.join(", "));
-            return Err(NoAct { problem: ActProblem::new(404, detail), act: ActName::Unknown, said: said() });
-        };
-        match ways.iter().find(|(method, _)| *method == head.method) {
-            Some((_, act)) => Ok(*act),
-            None => {
-                let detail =
-                    format!("{path} is not called by {}; wanted {allow}", shown(head.method.as_str()));
-                let problem = ActProblem { allow: Some(allow), ..ActProblem::new(405, detail) };
-                Err(NoAct { problem, act: *act, said: said() })
-            }
-        }
-    }
-
     /// Reads the arguments.
     pub(super) async fn read(act: Act, head: &Parts, body: Body) -> Result<AdminCall, ActProblem> {
-        let mut call = AdminCall {
-            act,
-            resource: None,
-            holder: None,
-            time: Duration::ZERO,
-            filter: String::new(),
-            limit: ROWS[0],
-            said: json!({}),
-        };
-        match act {
-            Act::Whoami | Act::Access | Act::Log | Act::Recalls => no_query(head)?,
-            Act::Connections => call.limit = limit(head)?,
-            Act::ResetLog | Act::Reload | Act::Resign => {
-                no_query(head)?;
-                let Nothing {} = said(head, body).await?;
-            }
+        if !matches!(act, Act::Connections | Act::SetLog | Act::Recall | Act::LiftRecall) {
+            no_query(head)?;
+        }
+        let mut written = json!({});
+        let order = match act {
+            Act::Whoami => AdminOrder::Whoami,
+            Act::Connections => AdminOrder::Connections(limit(head)?),
+            Act::Access => AdminOrder::Access,
+            Act::Log => AdminOrder::Log,
+            Act::Recalls => AdminOrder::Recalls,
+            Act::ResetLog => nothing(head, body).await.map(|()| AdminOrder::ResetLog)?,
+            Act::Reload => nothing(head, body).await.map(|()| AdminOrder::Reload)?,
+            Act::Resign => nothing(head, body).await.map(|()| AdminOrder::Resign)?,
             Act::SetLog => {
                 let LogBody { filter, time } = said(head, body).await?;
-                call.said = json!({"filter": shown_at_most(&filter, LONGEST), "for": shown(&time)});
                 if filter.len() > LONGEST {
                     return Err(bad(
                         "filter",
                         &format!("has {} bytes; wanted {LONGEST} at the most", filter.len()),
                     ));
                 }
-                (call.time, call.filter) = (duration(&time)?, filter);
+                written = json!({"filter": filter, "for": shown(&time)});
+                AdminOrder::SetLog { filter, time: duration(&time)? }
             }
             Act::Recall => {
                 let RecallBody { resource, holder, time } = said(head, body).await?;
-                call.names(&resource, &holder)?;
-                call.time = duration(&time)?;
-                call.said = json!({"resource": resource, "holder": holder, "for": shown(&time)});
+                written = json!({"resource": resource, "holder": holder, "for": shown(&time)});
+                AdminOrder::Recall(RecallTarget::new(&resource, &holder)?, duration(&time)?)
             }
             Act::LiftRecall => {
                 let LiftBody { resource, holder } = said(head, body).await?;
-                call.names(&resource, &holder)?;
-                call.said = json!({"resource": resource, "holder": holder});
+                written = json!({"resource": resource, "holder": holder});
+                AdminOrder::LiftRecall(RecallTarget::new(&resource, &holder)?)
             }
-        }
-        Ok(call)
+        };
+        Ok(AdminCall { order, said: written })
     }
+}
 
-    fn names(&mut self, resource: &str, holder: &str) -> Result<(), ActProblem> {
+// === impl AdminOrder ===
+
+impl AdminOrder {
+    /// The resource that it is about, which an operator may be for.
+    pub(super) fn resource(&self) -> Option<&ResourceId> {
+        match self {
+            AdminOrder::Recall(target, _) | AdminOrder::LiftRecall(target) => Some(&target.resource),
+            _ => None,
+        }
+    }
+}
+
+// === impl RecallTarget ===
+
+impl RecallTarget {
+    fn new(resource: &str, holder: &str) -> Result<RecallTarget, ActProblem> {
         let wanted = format!("wanted 1 to {LONGEST} bytes of text without control characters");
         let bad_name = |name: &str, fault: &dyn std::fmt::Display| bad(name, &format!("{fault}; {wanted}"));
-        let id = ResourceId::new(resource, LONGEST).map_err(|fault| bad_name("resource", &fault))?;
-        self.resource = Some(id);
-        self.holder = Some(ClientId::new(holder, LONGEST).map_err(|fault| bad_name("holder", &fault))?);
-        Ok(())
+        let resource = ResourceId::new(resource, LONGEST).map_err(|fault| bad_name("resource", &fault))?;
+        let holder = ClientId::new(holder, LONGEST).map_err(|fault| bad_name("holder", &fault))?;
+        Ok(RecallTarget { resource, holder })
     }
 }
 
@@ -268,6 +170,12 @@ async fn said<T: DeserializeOwned>(head: &Parts, body: Body) -> Result<T, ActPro
     })?;
     let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
     serde_json::from_slice(text).map_err(|fault| ActProblem::new(400, format!("the body: {fault}")))
+}
+
+/// A body that says nothing, and says so in JSON.
+async fn nothing(head: &Parts, body: Body) -> Result<(), ActProblem> {
+    let Nothing {} = said(head, body).await?;
+    Ok(())
 }
 
 /// `?limit=N`, if there is anything.

@@ -15,7 +15,7 @@ pub(super) struct ActProblem {
     /// A description of what was found, and what was wanted.
     pub(super) detail: String,
     /// The methods that there are instead.
-    pub(super) allow: Option<&'static str>,
+    pub(super) allow: Option<String>,
     /// Whatever a program may want to read besides.
     pub(super) more: Map<String, Value>,
 }
@@ -74,8 +74,8 @@ impl From<ActProblem> for Response {
         body.insert("detail".to_owned(), detail.into());
         body.extend(more);
         let mut response = json(code.as_u16(), "application/problem+json", &Value::Object(body));
-        if let Some(allow) = allow {
-            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
+        if let Some(allow) = allow.and_then(|allow| HeaderValue::try_from(allow).ok()) {
+            response.headers_mut().insert(header::ALLOW, allow);
         }
         response
     }
@@ -93,9 +93,5 @@ pub(super) fn json(status: u16, kind: &'static str, value: &Value) -> Response {
 
 /// The beginning of something that makes no sense.
 pub(super) fn shown(text: &str) -> &str {
-    shown_at_most(text, SHOWN)
-}
-
-pub(super) fn shown_at_most(text: &str, bytes: usize) -> &str {
-    &text[..text.floor_char_boundary(bytes)]
+    &text[..text.floor_char_boundary(SHOWN)]
 }
