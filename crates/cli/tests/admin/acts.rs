@@ -144,6 +144,11 @@ async fn what_makes_no_sense_is_refused_with_what_was_found_and_wanted() {
         (("GET", "/status", ""), 404, "there is no \"/status\""),
         (("DELETE", "/admin/reload", "{}"), 405, "/admin/reload is not called by DELETE; wanted POST"),
         (("GET", "/admin/whoami?verbose", ""), 400, "query: found \"verbose\"; wanted none"),
+        (
+            ("PUT", "/admin/log?for=1m", "{\"filter\":\"info\",\"for\":\"1m\"}"),
+            400,
+            "query: found \"for=1m\"; wanted none",
+        ),
         (("GET", "/admin/connections?limit=all", ""), 400, "query: found \"limit=all\"; wanted limit=N"),
         (("POST", "/admin/reload", "{\"now\":true}"), 400, "the body: unknown field `now`"),
         (("PUT", "/admin/log", "{\"filter\":\"info\"}"), 400, "the body: missing field `for`"),
