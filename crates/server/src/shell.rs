@@ -14,6 +14,7 @@ pub mod etcd;
 mod gate;
 pub mod grpc;
 pub mod http;
+mod lock_file;
 mod measure;
 pub mod metrics;
 mod options;

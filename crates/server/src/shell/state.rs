@@ -27,7 +27,7 @@ use tracing::{error, info, warn};
 
 use self::disk::Disk;
 use super::driver::{Driver, Unanswered};
-use super::random;
+use super::{lock_file, random};
 use crate::election::files::replace;
 use crate::election::state::{BadState, Clock, State};
 use crate::record::{Record, RecordChange};
@@ -241,10 +241,8 @@ fn without(fault: StateFault, file: &Path) -> Result<Opened, StateFault> {
 fn lock(directory: &Path) -> Result<File, StateFault> {
     std::fs::create_dir_all(directory).map_err(fault("make", directory))?;
     let path = directory.join("lock");
-    let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
-    let file = file.map_err(fault("open", &path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
+    match lock_file::lock(&path) {
+        Ok(file) => Ok(file),
         Err(TryLockError::WouldBlock) => {
             Err(StateFault::Locked { directory: directory.to_owned(), lock: path })
         }

@@ -1,6 +1,6 @@
 //! The socket of an admin port at a path of this machine, which its owner alone may open.
 
-use std::fs::{Metadata, Permissions};
+use std::fs::{File, Metadata, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use tracing::info;
 
 use super::fault::AdminFault;
 use super::options::AdminAddress;
+use crate::shell::lock_file;
 
 /// Connections that wait in the kernel.
 const BACKLOG: u32 = 128;
@@ -25,6 +26,8 @@ type FileIdentity = (u64, u64, i64, i64);
 pub(super) struct SocketFile {
     path: PathBuf,
     identity: FileIdentity,
+    /// The lock beside it, without which two that find an old socket at once would each replace that of the other.
+    _lock: File,
 }
 
 /// Listens at `path`. A socket there whose process has ended is replaced.
@@ -34,6 +37,11 @@ pub(super) struct SocketFile {
 pub(super) async fn bind(path: &Path) -> Result<(UnixListener, SocketFile), AdminFault> {
     let address = || AdminAddress::Unix(path.to_owned());
     let failed = |source| AdminFault::Listen { address: address(), source };
+    let lock = match lock_file::lock(&beside(path)) {
+        Ok(lock) => lock,
+        Err(TryLockError::WouldBlock) => return Err(AdminFault::Taken { address: address() }),
+        Err(TryLockError::Error(source)) => return Err(failed(source)),
+    };
     match std::fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() => {
             return Err(AdminFault::NoSocket { address: address() });
@@ -46,7 +54,14 @@ pub(super) async fn bind(path: &Path) -> Result<(UnixListener, SocketFile), Admi
         Err(fault) if fault.kind() == io::ErrorKind::NotFound => {}
         Err(fault) => return Err(failed(fault)),
     }
-    listen(path).map_err(failed)
+    listen(path, lock).map_err(failed)
+}
+
+/// The path of the lock beside a socket.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    name.into()
 }
 
 /// Whether a process serves there. One that does not take the connection in time may be busy, and lives.
@@ -57,13 +72,13 @@ async fn is_served(path: &Path) -> bool {
     }
 }
 
-fn listen(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
+fn listen(path: &Path, lock: File) -> io::Result<(UnixListener, SocketFile)> {
     let socket = UnixSocket::new_stream()?;
     // Where the system heeds that, there is no moment at which others could open it.
     let _ = rustix::fs::fchmod(&socket, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR);
     socket.bind(path)?;
     let made = std::fs::symlink_metadata(path)?;
-    let file = SocketFile { path: path.to_owned(), identity: identity(&made) };
+    let file = SocketFile { path: path.to_owned(), identity: identity(&made), _lock: lock };
     std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
     // Nobody is let in before: a socket that is only bound refuses.
     Ok((socket.listen(BACKLOG)?, file))
@@ -97,15 +112,40 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
         let taken = bind(&path).await.expect_err("somebody lives there").to_string();
         assert!(taken.contains("another process serves there, and lives"), "{taken}");
+        // As after a crash: the file is there, and nobody listens or has the lock.
         drop(listener);
+        std::fs::remove_file(beside(&path)).expect("it is there");
         // Two that are made within a tick of the clock could be one by their numbers.
         std::fs::hard_link(&path, directory.path().join("kept")).expect("it has another name");
-        // As after a crash: the file is there, and nobody listens.
         let (_listener, again) = bind(&path).await.expect("the old one is replaced");
         drop(file);
         assert!(path.exists(), "it is another's by now");
         drop(again);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn of_those_who_find_an_old_socket_at_once_one_has_it() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("admin.sock");
+        for round in 0..100 {
+            // As after a crash.
+            drop(std::os::unix::net::UnixListener::bind(&path).expect("it is free"));
+            let (all, over) = (std::sync::Barrier::new(4), std::sync::Barrier::new(4));
+            let start = || {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+                all.wait();
+                let bound = runtime.expect("a runtime").block_on(bind(&path));
+                over.wait();
+                bound.is_ok()
+            };
+            let won: Vec<_> = std::thread::scope(|scope| {
+                let threads = [(); 4].map(|()| scope.spawn(start));
+                threads.map(|thread| thread.join().expect("it does not panic")).into()
+            });
+            assert_eq!(won.iter().filter(|&&won| won).count(), 1, "round {round}: {won:?}");
+            assert!(!path.exists(), "it went with the one who had it");
+        }
     }
 
     #[tokio::test]
