@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tonic::service::Routes;
 use tonic::transport::Server;
+use tower::Layer;
 use tower::layer::layer_fn;
 use tracing::warn;
 
@@ -40,12 +41,9 @@ const GRACE: Duration = Duration::from_secs(5);
 impl PortService {
     /// Serves a port until stopped.
     pub(super) async fn serve(self, acceptor: Acceptor) {
-        let PortService { capacity, routes, bodies, request_time, stopped } = self;
-        // A request is opened within the time, and a stream then takes as long as it likes.
-        let switch = move |routes| Switch::new(capacity.clone(), routes, bodies.clone(), request_time);
-        let server = builder().layer(layer_fn(switch)).add_routes(routes);
+        let server = builder().layer(self.switch()).add_routes(self.routes);
         if let Err(error) =
-            server.serve_with_incoming_shutdown(acceptor.connections(), stopping(stopped)).await
+            server.serve_with_incoming_shutdown(acceptor.connections(), stopping(self.stopped)).await
         {
             warn!(%error, "server ended");
         }
@@ -69,19 +67,24 @@ impl PortService {
     }
 
     async fn serve_one(self, mut connection: Connection, max_age: Duration) {
-        let PortService { capacity, routes, bodies, request_time, stopped } = self;
-        let switch = move |routes| Switch::new(capacity.clone(), routes, bodies.clone(), request_time);
         let server = builder()
             .max_connection_age(max_age.mul_f64(spread(ENDS)))
             .max_connection_age_grace(GRACE.min(max_age.mul_f64(1.0 - ENDS[1])))
-            .layer(layer_fn(switch))
-            .add_routes(routes);
+            .layer(self.switch())
+            .add_routes(self.routes);
         // The end of what comes in would be the end of what is there: it goes on for as long as the connection does.
         let ended = connection.ended();
         let only = stream::iter([Ok::<_, io::Error>(connection)]);
         let only = only.chain(stream::once(ended).filter_map(async |()| None));
         // What a peer does wrong is its own affair.
-        let _ = server.serve_with_incoming_shutdown(only, stopping(stopped)).await;
+        let _ = server.serve_with_incoming_shutdown(only, stopping(self.stopped)).await;
+    }
+
+    /// The switch in front of the routes. A request is opened within its time, and a stream then takes as long as it likes.
+    fn switch(&self) -> impl Layer<Routes, Service = Switch> + Clone + use<> {
+        let (capacity, bodies, request_time) =
+            (self.capacity.clone(), self.bodies.clone(), self.request_time);
+        layer_fn(move |routes| Switch::new(capacity.clone(), routes, bodies.clone(), request_time))
     }
 }
 
@@ -99,8 +102,7 @@ fn builder() -> Server {
 
 /// A number between two, and another one each time.
 fn spread([least, most]: [f64; 2]) -> f64 {
-    let draw = random::number() as f64 / u64::MAX as f64;
-    least + (most - least) * draw
+    least + (most - least) * random::fraction()
 }
 
 async fn stopping(mut stopped: watch::Receiver<bool>) {

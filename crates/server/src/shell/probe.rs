@@ -66,17 +66,12 @@ pub(super) async fn meet_parent(driver: Arc<Driver>, above: NodeAbove, mut stopp
             return;
         }
         driver.miss_parent(faults.join("; "));
-        let next = clock::now() + BACK_OFF.wait(round, LONGEST_WAIT, draw());
+        let next = clock::now() + BACK_OFF.wait(round, LONGEST_WAIT, random::fraction());
         tokio::select! {
             _ = stopped.wait_for(|&stop| stop) => return,
             () = clock::sleep_until(next) => {}
         }
     }
-}
-
-/// From 0 to 1, and another number each time.
-fn draw() -> f64 {
-    random::number() as f64 / u64::MAX as f64
 }
 
 /// All of them at once: one that is silent keeps no other waiting.

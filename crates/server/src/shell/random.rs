@@ -14,3 +14,8 @@ pub fn hasher() -> RandomState {
 pub fn number() -> u64 {
     hasher().hash_one(())
 }
+
+/// A number from 0 to 1, and another one each time.
+pub(super) fn fraction() -> f64 {
+    number() as f64 / u64::MAX as f64
+}
