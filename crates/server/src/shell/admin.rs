@@ -103,6 +103,11 @@ impl BoundAdmin {
         }
     }
 
+    /// Whether it is at a socket of this machine, where no TLS is spoken.
+    pub(super) fn is_local(&self) -> bool {
+        matches!(self.address, AdminAddress::Unix(_))
+    }
+
     /// The listener, its pages, and what to keep for as long as they are served.
     pub(super) fn open(self, rooms: Rooms) -> (Incoming, Router, ServedAdmin) {
         let BoundAdmin { incoming, address, audit, levers, file } = self;

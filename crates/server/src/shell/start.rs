@@ -1,0 +1,339 @@
+//! The start of a server: its ports are bound, its driver is made, and the tasks begin that serve the one and keep the other.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use lessor_client::internals::tls::ClientTls;
+use lessor_client::{BearerToken, TlsFault};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tonic::service::Routes;
+use tracing::field::display;
+use tracing::{error, info};
+
+use super::acceptor::{Acceptor, Places};
+use super::admin::{self, AdminFault, BoundAdmin, Rooms, ServedAdmin};
+use super::bodies::Bodies;
+use super::driver::Driver;
+use super::etcd::{Election, ElectionStartError};
+use super::gate::Gate;
+use super::options::ServerOptions;
+use super::port::PortService;
+use super::port_name::Port;
+use super::probe::{self, NodeAbove};
+use super::server::Server;
+use super::standing::{self, HandOver};
+use super::state::{self, StateDirectory, StateFault};
+use super::stream::Lines;
+use super::tls::ServerTls;
+use super::tls::certificates::Certificates;
+use super::tls::handshake::HandshakeGuard;
+use super::{grpc, http, parent};
+use crate::node::NodeConfig;
+use crate::record::Record;
+use crate::repository::Repository;
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An address cannot be bound.
+    #[error("cannot listen at {address}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The task cannot stand for election.
+    #[error("cannot stand for election")]
+    Election(#[from] ElectionStartError),
+    /// Certificates or keys cannot be used.
+    #[error("cannot speak TLS")]
+    Tls(#[from] TlsFault),
+    /// The admin port cannot be served.
+    #[error(transparent)]
+    Admin(#[from] AdminFault),
+    /// The state directory is another's, or holds what would be out of date.
+    #[error(transparent)]
+    State(#[from] StateFault),
+}
+
+/// The listeners of a server but that of operators.
+struct Listeners {
+    main: BoundPort,
+    http: Option<BoundPort>,
+    plain: Option<BoundPort>,
+}
+
+/// A listener, and the address that it has.
+type BoundPort = (TcpListener, SocketAddr);
+
+/// The places of all ports.
+struct PortPlaces {
+    main: Arc<Places>,
+    http: Arc<Places>,
+}
+
+/// A server whose tasks begin.
+struct Start {
+    driver: Arc<Driver>,
+    gate: Arc<Gate>,
+    certificates: Arc<Certificates>,
+    places: PortPlaces,
+    stopped: watch::Receiver<bool>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+/// Connections that are kept for a port of HTTP.
+const KEPT: usize = 64;
+
+// === impl PortPlaces ===
+
+impl PortPlaces {
+    fn new(options: &ServerOptions, driver: &Arc<Driver>) -> PortPlaces {
+        let (all, per_address) = (options.connections, options.connections_per_address);
+        let kept = if options.http.is_some() { KEPT.min(all / 2) } else { 0 };
+        let places = |port: Port, places: usize| {
+            let most = per_address.unwrap_or(places.div_ceil(2));
+            Places::new(port, places.max(1), most.max(1), driver)
+        };
+        PortPlaces { main: places(Port::Main, all - kept), http: places(Port::Http, kept) }
+    }
+}
+
+// === impl Server ===
+
+impl Server {
+    /// Binds and serves.
+    ///
+    /// # Errors
+    /// When an address cannot be bound, or the task cannot stand for election.
+    pub async fn start(
+        mut options: ServerOptions,
+        mut config: NodeConfig,
+        repository: Repository,
+    ) -> Result<Server, StartError> {
+        let certificates = Arc::new(load_certificates(&options)?);
+        let Listeners { main, http, plain } = Listeners::bind(&options).await?;
+        let (address, http_address, plain_address) = (main.1, http.as_ref().map(at), plain.as_ref().map(at));
+        let above = config.parent.as_ref().map(|parent| parent.servers.clone());
+        let (memory, fault) = recollect(&options, &mut config)?;
+        // The state directory is there by now, where a socket may be.
+        let admin = BoundAdmin::bind(options.admin.take()).await?;
+        let (driver, election) = drive(&mut options, config, repository, address)?;
+        if options.state.is_some() {
+            if let Some(fault) = &fault {
+                let remembers = memory.is_some();
+                error!(%fault, remembers, "state directory fails: what was out before is not known");
+            }
+            driver.hear_of_state(fault.as_deref());
+        }
+        let (stop, stopped) = watch::channel(false);
+        let gate = Arc::new(Gate::new(options.access.take(), options.auth_keys.take()));
+        let places = PortPlaces::new(&options, &driver);
+        let mut start = Start { driver, gate, certificates, places, stopped, tasks: Vec::new() };
+
+        let pages = start.serve_capacity(&options, main, plain).await;
+        start.keep_node();
+        let resign = election.map(|election| start.stand(election));
+        if let Some(directory) = memory {
+            start.spawn(state::keep(Arc::clone(&start.driver), directory, start.stopped.clone()));
+        }
+        if let Some(servers) = above {
+            start.follow_parent(servers, options.parent_token);
+        }
+        if let Some(bound) = http {
+            start.serve_pages(bound, pages)?;
+        }
+        let admin = admin.map(|bound| start.serve_operators(bound, resign));
+
+        let Start { driver, gate, certificates, tasks, .. } = start;
+        let admin_address = admin.as_ref().map(|served| display(&served.address));
+        let (http, plain, tls) =
+            (http_address.map(display), plain_address.map(display), certificates.server.is_some());
+        info!(%address, http, plain, admin = admin_address, tls, "serving");
+        let (http, drain) = (http_address, options.drain);
+        Ok(Server { driver, gate, address, plain_address, certificates, http, admin, drain, stop, tasks })
+    }
+}
+
+// === impl Listeners ===
+
+impl Listeners {
+    async fn bind(options: &ServerOptions) -> Result<Listeners, StartError> {
+        Ok(Listeners {
+            main: bind(options.listen).await?,
+            http: bind_if(options.http).await?,
+            plain: bind_if(options.plain).await?,
+        })
+    }
+}
+
+// === impl Start ===
+
+impl Start {
+    fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.push(tokio::spawn(task));
+    }
+
+    /// The handshakes of a port; absent where it is plain.
+    fn guard(&self, port: Port) -> Option<HandshakeGuard> {
+        self.certificates.server.as_ref().map(|tls| HandshakeGuard::new(Arc::clone(tls), port))
+    }
+
+    /// Serves gRPC and HTTP, on a plain port as well if there is one. Returns the pages, which another port may serve too.
+    async fn serve_capacity(
+        &mut self,
+        options: &ServerOptions,
+        (main, _): BoundPort,
+        plain: Option<BoundPort>,
+    ) -> Router {
+        let (driver, gate, lines) =
+            (Arc::clone(&self.driver), Arc::clone(&self.gate), Arc::new(Lines::default()));
+        let pages = http::router(Arc::clone(&driver), Arc::clone(&gate), Arc::clone(&self.certificates));
+        let (request_time, bytes) = (options.request_time, options.request_bytes);
+        let (capacity, routes, health) =
+            grpc::routes(Arc::clone(&driver), gate, Arc::clone(&lines), bytes).await;
+        let bodies = Bodies::new(Arc::clone(&driver), bytes, request_time);
+        let routes = Routes::from(routes.into_axum_router().merge(pages.clone()).fallback(grpc::nowhere));
+        let service = PortService { capacity, routes, bodies, request_time, stopped: self.stopped.clone() };
+        let main = Acceptor::new(main, Arc::clone(&self.places.main), self.guard(Port::Main));
+        match self.certificates.server.as_ref().map(|tls| tls.max_age) {
+            Some(max_age) => self.spawn(service.clone().serve_aging(main, max_age)),
+            None => self.spawn(service.clone().serve(main)),
+        }
+        if let Some((listener, _)) = plain {
+            self.spawn(service.serve(Acceptor::new(listener, Arc::clone(&self.places.main), None)));
+        }
+        self.spawn(grpc::follow_health(health, Arc::clone(&driver), self.stopped.clone()));
+        self.spawn(lines.attend(driver, self.stopped.clone()));
+        pages
+    }
+
+    /// Keeps the node and the certificates up to date.
+    fn keep_node(&mut self) {
+        let driver = || Arc::clone(&self.driver);
+        let stopped = || self.stopped.clone();
+        let kept = [
+            tokio::spawn(Arc::clone(&self.certificates).keep(stopped())),
+            tokio::spawn(driver().clean_up(stopped())),
+            tokio::spawn(driver().keep_time(stopped())),
+            tokio::spawn(driver().keep_domains(stopped())),
+            tokio::spawn(driver().keep_lookout(stopped())),
+        ];
+        self.tasks.extend(kept);
+    }
+
+    /// Stands for election. Returns the way to ask that this task leave its node to another.
+    fn stand(&mut self, election: Election) -> mpsc::Sender<HandOver> {
+        let (ask, asked) = mpsc::channel(1);
+        self.spawn(standing::stand(Arc::clone(&self.driver), election, asked, self.stopped.clone()));
+        ask
+    }
+
+    /// Meets the node above, and follows it.
+    fn follow_parent(&mut self, servers: Vec<Arc<str>>, token: Option<BearerToken>) {
+        let above = NodeAbove { servers, tls: self.certificates.parent.clone(), token };
+        self.spawn(parent::follow(Arc::clone(&self.driver), above.clone(), self.stopped.clone()));
+        self.spawn(probe::meet_parent(Arc::clone(&self.driver), above, self.stopped.clone()));
+    }
+
+    /// Serves pages alone.
+    fn serve_pages(&mut self, (listener, address): BoundPort, pages: Router) -> Result<(), StartError> {
+        let requires = self.certificates.server.as_ref().is_some_and(|tls| tls.requires_clients);
+        let pages = if requires { http::for_the_known(pages) } else { pages };
+        let (places, guard) = (Arc::clone(&self.places.http), self.guard(Port::Http));
+        let started = http::start(listener, places, guard, pages, self.stopped.clone());
+        self.tasks.push(started.map_err(|source| StartError::Listen { address, source })?);
+        Ok(())
+    }
+
+    /// Serves operators, who may ask that this task leave its node to another if it stands for election.
+    fn serve_operators(&mut self, bound: BoundAdmin, resign: Option<mpsc::Sender<HandOver>>) -> ServedAdmin {
+        let places = Places::new(Port::Admin, admin::PLACES, bound.places_per_address(), &self.driver);
+        let (driver, gate, certificates) =
+            (Arc::clone(&self.driver), Arc::clone(&self.gate), Arc::clone(&self.certificates));
+        let guard = if bound.is_local() { None } else { self.guard(Port::Admin) };
+        let (incoming, pages, served) = bound.open(Rooms { driver, gate, certificates, resign });
+        self.spawn(http::serve(Acceptor::new(incoming, places, guard), pages, self.stopped.clone()));
+        served
+    }
+}
+
+/// Takes the state directory of a server that is the only one of its node, which goes on from what stands there; and the fault
+/// of one that it cannot go by.
+fn recollect(
+    options: &ServerOptions,
+    config: &mut NodeConfig,
+) -> Result<(Option<StateDirectory>, Option<String>), StateFault> {
+    let (None, Some(directory)) = (&options.election, &options.state) else { return Ok((None, None)) };
+    let opened = StateDirectory::open(directory, &config.name)?;
+    let fault = opened.fault.map(|fault| fault.to_string());
+    let Some((directory, record)) = opened.directory else { return Ok((None, fault)) };
+    remember(config, &directory, record);
+    Ok((Some(directory), fault))
+}
+
+/// The node goes on from what stands in its state directory.
+fn remember(config: &mut NodeConfig, directory: &StateDirectory, record: Record) {
+    (config.epoch, config.line) = (directory.epoch(), Some(directory.line()));
+    (config.marks, config.record) = (true, Some(record));
+    // Whoever takes the directory next knows that this one has ended.
+    config.authority = Duration::ZERO;
+    if config.keys.is_none() {
+        config.keys = Some(directory.keys().clone());
+        config.trust_claims = false;
+    }
+}
+
+/// The driver of a node, and the election that its task stands for, if it does.
+fn drive(
+    options: &mut ServerOptions,
+    mut config: NodeConfig,
+    repository: Repository,
+    address: SocketAddr,
+) -> Result<(Arc<Driver>, Option<Election>), StartError> {
+    let advertise = options.advertise.take().unwrap_or_else(|| address.to_string());
+    let (mut driver, election) = match options.election.take() {
+        None => (Driver::new(config, repository, advertise, options.streams), None),
+        Some(asked) => {
+            config.authority = asked.authority;
+            let election = asked.start(&config, &advertise)?;
+            let authority = election.authority();
+            (Driver::standing(config, repository, advertise, options.streams, authority), Some(election))
+        }
+    };
+    driver.set_meter(options.meter);
+    driver.set_build(options.build.clone());
+    driver.set_longest_pause(options.longest_pause);
+    Ok((Arc::new(driver), election))
+}
+
+async fn bind(address: SocketAddr) -> Result<BoundPort, StartError> {
+    let bound = async {
+        let listener = TcpListener::bind(address).await?;
+        let local = listener.local_addr()?;
+        Ok((listener, local))
+    };
+    bound.await.map_err(|source| StartError::Listen { address, source })
+}
+
+fn at((_, address): &BoundPort) -> SocketAddr {
+    *address
+}
+
+async fn bind_if(address: Option<SocketAddr>) -> Result<Option<BoundPort>, StartError> {
+    match address {
+        Some(address) => bind(address).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+fn load_certificates(options: &ServerOptions) -> Result<Certificates, TlsFault> {
+    let server = options.tls.as_ref().map(ServerTls::load).transpose()?.map(Arc::new);
+    let parent = options.parent_tls.as_ref().map(ClientTls::load).transpose()?.map(Arc::new);
+    Ok(Certificates::new(server, parent))
+}
