@@ -20,8 +20,11 @@
 //! # }
 //! ```
 
+mod authority;
 mod calls;
 mod endpoints;
+mod fault;
+mod options;
 mod secret_follower;
 mod secrets;
 mod task;
@@ -29,8 +32,7 @@ mod tls;
 mod traffic;
 mod watcher;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_client::internals::clock;
@@ -38,27 +40,19 @@ use lessor_proto::{Epoch, Time};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+pub use self::authority::Authority;
 use self::endpoints::Endpoints;
+pub use self::fault::ElectionStartError;
+pub use self::options::EtcdOptions;
 use self::secret_follower::SecretFollower;
 pub use self::secrets::{EtcdSecrets, SecretSource};
+pub use self::task::NotWritten;
 use self::task::{Request, Task};
 pub use self::tls::{BadTls, EtcdTls};
 pub(in crate::shell) use self::traffic::EtcdTraffic;
 use crate::election::record::RecordKeys;
-use crate::election::{BadConfig, Candidate, ElectionConfig, Event};
+use crate::election::{Candidate, ElectionConfig, Event};
 use crate::record::RecordChange;
-
-/// Where etcd is, and how to speak to it.
-#[derive(Clone, Debug)]
-pub struct EtcdOptions {
-    /// Members, as `http://host:port` or `https://host:port`; at least one. Each call goes to one of them, and to the next
-    /// after a failure.
-    pub endpoints: Vec<String>,
-    /// The secrets at first: the caller, and the authorities that are believed.
-    pub secrets: EtcdSecrets,
-    /// Where these are read again while the task stands; absent: they stay as they are.
-    pub source: Option<SecretSource>,
-}
 
 /// A task of a node that stands for election.
 #[derive(Debug)]
@@ -71,71 +65,6 @@ pub struct Election {
     task: JoinHandle<()>,
     /// The task that follows secrets that are replaced, if there is one.
     renewal: Option<JoinHandle<()>>,
-}
-
-/// Until when a task may act, and in which epoch, for everybody in the process to read.
-#[derive(Debug, Default)]
-pub struct Authority {
-    acting: Mutex<Acting>,
-    /// Which cluster elects here, and under which prefix; 0 before that is known.
-    electorate: AtomicU64,
-    /// The calls that were made on the way.
-    pub(in crate::shell) traffic: EtcdTraffic,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Acting {
-    /// The epoch, and until when.
-    until: Option<(Epoch, Time)>,
-    /// When nobody else led yet for certain.
-    led: Option<Time>,
-    /// Set when the task has resigned: it gets no authority any more.
-    resigned: bool,
-}
-
-/// Why a task cannot stand for election.
-#[derive(Debug, thiserror::Error)]
-pub enum ElectionStartError {
-    /// It is set up in a way that cannot work.
-    #[error(transparent)]
-    Config(#[from] BadConfig),
-    /// No member of etcd is named.
-    #[error("no etcd endpoint is given, at least one is wanted")]
-    NoEndpoint,
-    /// A member is at no address.
-    #[error("etcd endpoint {found:?} is not like http://host:port or https://host:port")]
-    Endpoint {
-        /// The endpoint.
-        found: String,
-    },
-    /// Nobody at a member would be believed.
-    #[error("etcd endpoint {found:?} is https, and there is no certificate of an authority to know it by")]
-    NoAuthority {
-        /// The endpoint.
-        found: String,
-    },
-    /// A member would be spoken to without certificates, though there are some.
-    #[error("etcd endpoint {found:?} is http, and there are certificates: wanted https")]
-    NotEncrypted {
-        /// The endpoint.
-        found: String,
-    },
-}
-
-/// The failure of a write, as far as is known: this task does not lead, or not any more.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("this task does not lead, or not any more")]
-pub struct NotWritten;
-
-// === impl EtcdOptions ===
-
-impl EtcdOptions {
-    /// Members without certificates and passwords.
-    #[must_use]
-    pub fn new(endpoints: impl IntoIterator<Item = impl Into<String>>) -> EtcdOptions {
-        let endpoints = endpoints.into_iter().map(Into::into).collect();
-        EtcdOptions { endpoints, secrets: EtcdSecrets::default(), source: None }
-    }
 }
 
 // === impl Election ===
@@ -233,109 +162,5 @@ impl Drop for Election {
         if let Some(renewal) = &self.renewal {
             renewal.abort();
         }
-    }
-}
-
-// === impl Authority ===
-
-impl Authority {
-    /// Until when this task may act as the leader, if it may.
-    #[must_use]
-    pub fn until(&self) -> Option<Time> {
-        self.acting().until.map(|(_, until)| until)
-    }
-
-    /// The same of the epoch `epoch` only. Whoever was deposed and is elected again may hear of that later than this changes;
-    /// what it did in the epoch before must end with that.
-    #[must_use]
-    pub fn until_in(&self, epoch: Epoch) -> Option<Time> {
-        self.acting().until.filter(|&(acting_epoch, _)| acting_epoch == epoch).map(|(_, until)| until)
-    }
-
-    /// The line of succession of the leaders that are elected here and go on from a record of `line`, if etcd has answered.
-    /// Clusters that were set up alike have one id, and a record that is copied into another cluster has the line of the
-    /// first: it takes both to tell them apart.
-    pub(in crate::shell) fn line_of(&self, line: u64) -> Option<u64> {
-        let electorate = Some(self.electorate.load(Ordering::Relaxed)).filter(|&it| it != 0)?;
-        Some(electorate.rotate_left(32) ^ line)
-    }
-
-    pub(super) fn set_electorate(&self, electorate: u64) {
-        self.electorate.store(electorate, Ordering::Relaxed);
-    }
-
-    pub(super) fn set(&self, until: Option<(Epoch, Time)>) {
-        let mut acting = self.acting();
-        acting.until = until.filter(|_| !acting.resigned);
-    }
-
-    pub(super) fn set_led(&self, led: Option<Time>) {
-        self.acting().led = led;
-    }
-
-    /// When nobody else led yet for certain, if this task leads in the epoch `epoch`.
-    pub(in crate::shell) fn led_in(&self, epoch: Epoch) -> Option<Time> {
-        let acting = self.acting();
-        acting.led.filter(|_| acting.until.is_some_and(|(of, _)| of == epoch))
-    }
-
-    /// Time has passed that the clock did not show, and this task may act for that much less. The task that stands for
-    /// election finds the same by itself: should both, it may act for twice as much less until etcd has answered again.
-    pub(in crate::shell) fn lose_time(&self, lost: Duration) {
-        let mut acting = self.acting();
-        acting.until = acting.until.map(|(epoch, until)| (epoch, until.earlier(lost)));
-        acting.led = acting.led.map(|led| led.earlier(lost));
-    }
-
-    fn resign(&self) {
-        *self.acting() = Acting { resigned: true, ..Acting::default() };
-    }
-
-    fn acting(&self) -> MutexGuard<'_, Acting> {
-        // Nothing that is done with it can fail half way.
-        self.acting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn whoever_has_resigned_gets_no_authority_any_more() {
-        let authority = Authority::default();
-        assert_eq!(authority.until(), None);
-        authority.set(Some((Epoch(3), Time::from_nanos(7))));
-        assert_eq!(authority.until(), Some(Time::from_nanos(7)));
-        authority.resign();
-        authority.set(Some((Epoch(3), Time::from_nanos(9))));
-        assert_eq!(authority.until(), None);
-    }
-
-    #[test]
-    fn authority_is_that_of_one_epoch() {
-        let authority = Authority::default();
-        authority.set(Some((Epoch(3), Time::from_nanos(7))));
-        assert_eq!(
-            (authority.until_in(Epoch(3)), authority.until_in(Epoch(2))),
-            (Some(Time::from_nanos(7)), None)
-        );
-    }
-
-    #[test]
-    fn what_cannot_work_is_refused_at_the_start() {
-        let start = |endpoints: &[&str]| {
-            let options = EtcdOptions::new(endpoints.iter().copied());
-            Endpoints::new(options, Duration::from_secs(1)).map(|_| ()).unwrap_err().to_string()
-        };
-        assert_eq!(start(&[]), "no etcd endpoint is given, at least one is wanted");
-        for bad in ["::", "http://a", "a:1", "ftp://a:1"] {
-            let told = format!("etcd endpoint {bad:?} is not like http://host:port or https://host:port");
-            assert_eq!(start(&["http://a:1", bad]), told);
-        }
-        assert_eq!(
-            start(&["https://a:1"]),
-            "etcd endpoint \"https://a:1\" is https, and there is no certificate of an authority to know it by"
-        );
     }
 }

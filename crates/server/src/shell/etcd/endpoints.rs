@@ -10,8 +10,9 @@ use etcd_client::{Client, ConnectOptions};
 use tokio::sync::OnceCell;
 use tonic::transport::Uri;
 
+use super::fault::ElectionStartError;
+use super::options::EtcdOptions;
 use super::secrets::EtcdSecrets;
-use super::{ElectionStartError, EtcdOptions};
 
 /// The interval at which a silent connection is tried. Etcd ends connections that are tried more often than
 /// every five seconds.
@@ -185,5 +186,27 @@ impl Endpoint {
     fn link(&self) -> MutexGuard<'_, Arc<Link>> {
         // Nothing that is done with it can fail half way.
         self.link.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_work_is_refused_at_the_start() {
+        let start = |endpoints: &[&str]| {
+            let options = EtcdOptions::new(endpoints.iter().copied());
+            Endpoints::new(options, Duration::from_secs(1)).map(|_| ()).unwrap_err().to_string()
+        };
+        assert_eq!(start(&[]), "no etcd endpoint is given, at least one is wanted");
+        for bad in ["::", "http://a", "a:1", "ftp://a:1"] {
+            let told = format!("etcd endpoint {bad:?} is not like http://host:port or https://host:port");
+            assert_eq!(start(&["http://a:1", bad]), told);
+        }
+        assert_eq!(
+            start(&["https://a:1"]),
+            "etcd endpoint \"https://a:1\" is https, and there is no certificate of an authority to know it by"
+        );
     }
 }

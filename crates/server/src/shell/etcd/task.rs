@@ -13,13 +13,19 @@ use lessor_client::internals::clock;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, info, warn};
 
+use super::authority::Authority;
+use super::calls;
 use super::endpoints::Endpoints;
 use super::traffic::CallKind;
 use super::watcher::Watcher;
-use super::{Authority, NotWritten, calls};
 use crate::election::call::{Action, Answer, Failure, Watched};
 use crate::election::{Candidate, Event, Ticket};
 use crate::record::RecordChange;
+
+/// The failure of a write, as far as is known: this task does not lead, or not any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("this task does not lead, or not any more")]
+pub struct NotWritten;
 
 /// A request to the task.
 pub(super) enum Request {
