@@ -56,7 +56,7 @@ use self::reloads::Reloads;
 use self::traffic::Traffic;
 pub(super) use self::traffic::{Rpc, Side, StreamEnd};
 use self::turns::Turns;
-use super::Build;
+use super::build::Build;
 use super::etcd::Authority;
 use crate::node::{ConnectionMark, Node, NodeConfig};
 use crate::repository::Repository;

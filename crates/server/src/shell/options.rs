@@ -7,6 +7,7 @@ use std::time::Duration;
 use lessor_client::{BearerToken, Tls};
 
 use super::admin::AdminOptions;
+use super::build::Build;
 use super::driver;
 use super::etcd::{self, Election, EtcdOptions};
 use super::random;
@@ -66,15 +67,6 @@ pub struct ServerOptions {
     pub meter: Option<fn() -> Duration>,
 }
 
-/// The version of a program, and the commit that it was built from.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Build {
-    /// The version of the package.
-    pub version: String,
-    /// The commit; empty where that is not known.
-    pub commit: String,
-}
-
 /// The options by which one task of several is found to lead their node.
 #[derive(Clone, Debug)]
 pub struct ElectionOptions {
@@ -120,14 +112,6 @@ impl ServerOptions {
             longest_pause: driver::LONGEST_PAUSE,
             meter: None,
         }
-    }
-}
-
-// === impl Build ===
-
-impl Default for Build {
-    fn default() -> Build {
-        Build { version: env!("CARGO_PKG_VERSION").to_owned(), commit: String::new() }
     }
 }
 
