@@ -1,6 +1,5 @@
 //! The state behind the lock: the node, and the mailboxes of those who are connected to it.
 
-use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -13,6 +12,7 @@ use tracing::{error, warn};
 
 use super::domains::Notice;
 use super::mailbox::Mailbox;
+use super::stream_key::StreamKey;
 use crate::marks::MarkWrite;
 use crate::node::{LearningTimes, NameWarning, Node, Output, Peer, PeerTable};
 use crate::repository::Repository;
@@ -24,14 +24,6 @@ pub(crate) enum Upward {
     Anew(Epoch),
     /// This.
     Do(Action),
-}
-
-/// A stream, as it is called outside the node: streams of an earlier epoch of this task may end while another is in force,
-/// whose streams have the same numbers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::shell) struct StreamKey {
-    term: u64,
-    peer: Peer,
 }
 
 /// The end of a mailbox at which the node puts messages in. When it is dropped, no more come.
@@ -213,7 +205,7 @@ impl LeaderState {
         let mailbox = Arc::new(Mailbox::default());
         self.outlets.insert(peer, Outlet(Arc::clone(&mailbox)));
         self.note(Notice::Connected(peer, Arc::clone(&mailbox)));
-        Ok((StreamKey { term: self.term, peer }, mailbox))
+        Ok((StreamKey::new(self.term, peer), mailbox))
     }
 
     /// The number of a stream at the node, unless the stream is of an earlier epoch.
@@ -247,8 +239,8 @@ impl LeaderState {
     pub(super) fn hear_taken(&mut self, now: Time, keys: Vec<StreamKey>) {
         let Some(node) = self.node.as_mut().filter(|_| !keys.is_empty()) else { return };
         // Streams of an earlier epoch have no part in this one.
-        for key in keys.into_iter().filter(|key| key.term == self.term) {
-            node.ready(now, key.peer);
+        for peer in keys.into_iter().filter_map(|key| key.peer_in(self.term)) {
+            node.ready(now, peer);
         }
     }
 
@@ -320,20 +312,5 @@ fn warn_of_name(warning: &NameWarning) {
 impl Drop for Outlet {
     fn drop(&mut self) {
         self.0.close();
-    }
-}
-
-// === impl StreamKey ===
-
-impl StreamKey {
-    /// The number of the stream, if it was opened in this term.
-    pub(super) fn peer_in(self, term: u64) -> Option<Peer> {
-        (self.term == term).then_some(self.peer)
-    }
-}
-
-impl fmt::Display for StreamKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.peer.fmt(f)
     }
 }

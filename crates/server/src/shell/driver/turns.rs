@@ -15,7 +15,8 @@ use tokio::sync::{Notify, watch};
 use tracing::warn;
 
 use super::hold_kind::HoldKind;
-use super::leader_state::{LeaderState, StreamKey};
+use super::leader_state::LeaderState;
+use super::stream_key::StreamKey;
 use super::watchdog::Watchdog;
 use super::{Driver, TICK, Unanswered};
 use crate::node::Node;
