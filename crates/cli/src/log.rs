@@ -86,8 +86,8 @@ impl LogFilter {
     }
 }
 
-/// The filter that `text` is, and its text without blanks that say nothing. The library takes any word for a target, and so a level with a slip in it would silence everything
-/// else: here a directive without a level has to be a level.
+/// The filter that `text` is, and its text without blanks that say nothing. The library takes any word for a target, and so a level
+/// with a slip in it would silence everything else: here a directive without a level has to be a level.
 fn parse(text: &str) -> Result<(EnvFilter, String), String> {
     const WANTED: &str =
         "wanted off, error, warn, info, debug or trace, or TARGET=LEVEL, several with commas between";

@@ -8,6 +8,7 @@ mod can;
 mod check;
 mod demo;
 mod get;
+mod http;
 mod log;
 mod manual;
 mod serve;

@@ -1,22 +1,18 @@
 //! `lessor status`: who has what, wants what, until when.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
-use http_body_util::{BodyExt, Empty, Limited};
-use hyper::body::Bytes;
+use http_body_util::Full;
 use hyper::header::AUTHORIZATION;
 use hyper::{Request, StatusCode, Uri};
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::TokioExecutor;
-use lessor_client::internals::tls::{ClientTls, Connector, Protocol};
 use lessor_proto::Amount;
 use serde::Deserialize;
 
+use crate::http;
 use crate::tls::ClientTlsFlags;
 
 /// Shows what a server has leased out, and to whom.
@@ -38,7 +34,6 @@ pub(crate) struct Status {
 }
 
 const TIMEOUT: Duration = Duration::from_secs(5);
-const MOST_BYTES: usize = 64 << 20;
 
 #[derive(Debug, Deserialize)]
 struct Page {
@@ -131,23 +126,13 @@ impl Status {
 
     async fn fetch(&self) -> anyhow::Result<String> {
         let uri = self.uri()?;
-        let tls = self.tls.settings().map(|tls| ClientTls::load(&tls)).transpose()?;
-        let connector = Connector::new(tls.map(Arc::new), Protocol::Http1);
-        let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build(connector);
         let token = self.tls.token().map(|token| token.http_header(&uri)).transpose()?;
         let mut request = Request::get(uri);
         if let Some(token) = token {
             request = request.header(AUTHORIZATION, token);
         }
-        let request = request.body(Empty::new())?;
-        let fetch = async {
-            let response =
-                client.request(request).await.with_context(|| format!("no answer from {}", self.server))?;
-            let status = response.status();
-            let body = Limited::new(response.into_body(), MOST_BYTES).collect().await;
-            let body = body.map_err(anyhow::Error::from_boxed)?.to_bytes();
-            anyhow::Ok((status, String::from_utf8_lossy(&body).into_owned()))
-        };
+        let request = request.body(Full::default())?;
+        let fetch = async { http::read(http::send(request, &self.tls, &self.server).await?).await };
         let waited = tokio::time::timeout(TIMEOUT, fetch).await;
         let (status, text) =
             waited.map_err(|_| anyhow!("no answer from {} in {TIMEOUT:?}", self.server))??;
@@ -162,8 +147,7 @@ impl Status {
         if let Some(resource) = &self.resource {
             write!(path, "&resource={}", percent_encode(resource))?;
         }
-        let scheme = if self.tls.settings().is_some() { "https" } else { "http" };
-        let uri = Uri::builder().scheme(scheme).authority(self.server.as_str()).path_and_query(path).build();
+        let uri = http::uri(&self.server, &path, &self.tls);
         uri.with_context(|| format!("server {:?}: wanted HOST:PORT", self.server))
     }
 }

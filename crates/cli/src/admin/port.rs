@@ -2,22 +2,20 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper::{Method, Request, Response, StatusCode, Uri};
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use lessor_client::internals::tls::{ClientTls, Connector, Protocol};
+use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::UnixStream;
 
+use crate::http;
 use crate::tls::ClientTlsFlags;
 
 /// The way to an admin port.
@@ -45,7 +43,6 @@ pub(super) struct AdminPort<'a> {
 
 /// An act may wait for a disk, or for another task to lead.
 const TIMEOUT: Duration = Duration::from_secs(15);
-const MOST_BYTES: usize = 64 << 20;
 
 // === impl AdminPort ===
 
@@ -58,8 +55,7 @@ impl<'a> AdminPort<'a> {
             let (base, socket) = (Uri::from_static("http://localhost/"), Some(PathBuf::from(path)));
             return Ok(AdminPort { flags, base, socket });
         }
-        let scheme = if flags.tls.settings().is_some() { "https" } else { "http" };
-        let base = Uri::builder().scheme(scheme).authority(flags.admin.as_str()).path_and_query("/").build();
+        let base = http::uri(&flags.admin, "/", &flags.tls);
         let wanted = || format!("--admin {:?}: wanted HOST:PORT or unix:PATH", flags.admin);
         let base = base.with_context(wanted)?;
         if base.port().is_none() {
@@ -86,12 +82,9 @@ impl<'a> AdminPort<'a> {
         let asked = async {
             let response = match &self.socket {
                 Some(path) => at_socket(path, request).await?,
-                None => self.at_network(request).await?,
+                None => http::send(request, &self.flags.tls, at).await?,
             };
-            let status = response.status();
-            let body = Limited::new(response.into_body(), MOST_BYTES).collect().await;
-            let body = body.map_err(anyhow::Error::from_boxed)?.to_bytes();
-            anyhow::Ok((status, String::from_utf8_lossy(&body).into_owned()))
+            http::read(response).await
         };
         let waited = tokio::time::timeout(TIMEOUT, asked).await;
         let (status, text) = waited.map_err(|_| anyhow!("{at}: no answer in {TIMEOUT:?}"))??;
@@ -106,13 +99,6 @@ impl<'a> AdminPort<'a> {
             }
             _ => bail!("{at}: {status}: {}", text.trim()),
         }
-    }
-
-    async fn at_network(&self, request: Request<Full<Bytes>>) -> anyhow::Result<Response<Incoming>> {
-        let tls = self.flags.tls.settings().map(|tls| ClientTls::load(&tls)).transpose()?;
-        let connector = Connector::new(tls.map(Arc::new), Protocol::Http1);
-        let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new()).build(connector);
-        client.request(request).await.with_context(|| format!("no answer from {}", self.flags.admin))
     }
 }
 
