@@ -1,14 +1,42 @@
 //! The audit log: every call, whether it was refused or not, and no act without its record.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::desk::Desk;
 use crate::gate::{Gate, KEY};
 use crate::house::{House, eventually, everything, run};
+
+/// A file for the audit log of a server.
+struct AuditFile {
+    path: PathBuf,
+    _directory: TempDir,
+}
+
+// === impl AuditFile ===
+
+impl AuditFile {
+    fn new() -> AuditFile {
+        let directory = tempfile::tempdir().unwrap();
+        AuditFile { path: directory.path().join("audit.log"), _directory: directory }
+    }
+
+    /// The flags of a server that writes it.
+    fn flags(&self) -> [&str; 4] {
+        ["--admin", "127.0.0.1:0", "--audit-log", self.path.to_str().unwrap()]
+    }
+
+    /// Moves it away, as whoever rotates it does. Returns where it is.
+    fn move_away(&self) -> PathBuf {
+        let moved = self.path.with_extension("log.1");
+        std::fs::rename(&self.path, &moved).unwrap();
+        moved
+    }
+}
 
 /// The lines of a file, each of which is JSON.
 fn lines(path: &Path) -> Vec<Value> {
@@ -23,12 +51,10 @@ const FILTER: &str = r#"{"filter":"info","for":"1h"}"#;
 
 #[tokio::test]
 async fn every_call_has_its_lines_in_the_file_and_in_the_log() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("audit.log");
-    let flags = ["--admin", "127.0.0.1:0", "--audit-log", file.to_str().unwrap()];
+    let file = AuditFile::new();
     let rules = "default: deny\noperators:\n  - {identity: plain, may: [see]}\n";
-    let gate = Gate::open_with(rules, &flags).await;
-    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let gate = Gate::open_with(rules, &file.flags()).await;
+    assert_eq!(std::fs::metadata(&file.path).unwrap().permissions().mode() & 0o777, 0o600);
     let at = gate.house.admin().unwrap();
     let token = gate.token(&["--identity", "oncall", "--role", "override"]).await;
     let (oncall, nobody) = (Desk::with_token(at, &token), Desk::new(at));
@@ -39,7 +65,7 @@ async fn every_call_has_its_lines_in_the_file_and_in_the_log() {
     Desk::with_token(at, "lessor1.AAAA").get("/admin/access").await.problem(401);
     oncall.call("PUT", "/admin/log", Some(r#"{"filter":"debgu","for":"1h"}"#)).await.problem(400);
 
-    let lines = lines(&file);
+    let lines = lines(&file.path);
     let told = |line: &Value| {
         let text = |name: &str| line[name].as_str().unwrap_or("-").to_owned();
         (
@@ -89,10 +115,8 @@ async fn every_call_has_its_lines_in_the_file_and_in_the_log() {
 
 #[tokio::test]
 async fn who_may_nothing_does_not_fill_the_audit_log() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("audit.log");
-    let flags = ["--admin", "127.0.0.1:0", "--audit-log", file.to_str().unwrap()];
-    let gate = Gate::open_with("default: deny\n", &flags).await;
+    let file = AuditFile::new();
+    let gate = Gate::open_with("default: deny\n", &file.flags()).await;
     let at = gate.house.admin().unwrap();
     let token = gate.token(&["--identity", "oncall", "--role", "see"]).await;
     let (oncall, nobody) = (Desk::with_token(at, &token), Desk::new(at));
@@ -111,11 +135,11 @@ async fn who_may_nothing_does_not_fill_the_audit_log() {
         }
     }
     assert!(recorded >= 20 && limited > 0, "{recorded} {limited}");
-    assert_eq!(lines(&file).len(), recorded);
+    assert_eq!(lines(&file.path).len(), recorded);
     for _ in 0..40 {
         oncall.get("/admin/connections").await.done();
     }
-    assert_eq!(lines(&file).len(), recorded + 40, "others have lines of their own");
+    assert_eq!(lines(&file.path).len(), recorded + 40, "others have lines of their own");
     // The next one that is recorded says how many are not.
     let more = std::cell::Cell::new(0);
     eventually("it is recorded again", async || match nobody.get("/admin/connections").await.code {
@@ -127,7 +151,7 @@ async fn who_may_nothing_does_not_fill_the_audit_log() {
     })
     .await;
     limited += more.get();
-    let told: u64 = lines(&file).iter().filter_map(|line| line["left_out"].as_u64()).sum();
+    let told: u64 = lines(&file.path).iter().filter_map(|line| line["left_out"].as_u64()).sum();
     assert_eq!(told, limited);
     let page = Desk::with_token(&gate.house.http().to_string(), &token).get("/metrics").await.body;
     let counted = ["connections", "whoami", "unknown", "access"].map(|act| {
@@ -156,10 +180,8 @@ async fn no_log_filter_keeps_the_audit_log_silent() {
 
 #[tokio::test]
 async fn no_secret_and_no_line_of_its_own_gets_into_the_audit_log() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("audit.log");
-    let flags = ["--admin", "127.0.0.1:0", "--audit-log", file.to_str().unwrap()];
-    let gate = Gate::open_with("default: deny\n", &flags).await;
+    let file = AuditFile::new();
+    let gate = Gate::open_with("default: deny\n", &file.flags()).await;
     let at = gate.house.admin().unwrap();
     let token = gate.token(&["--identity", "oncall", "--role", "all"]).await;
     let desk = Desk::with_token(at, &token);
@@ -181,14 +203,14 @@ async fn no_secret_and_no_line_of_its_own_gets_into_the_audit_log() {
     let body = serde_json::json!({"filter": "in\u{1b}[2Jfo\n{}", "for": "1h"}).to_string();
     desk.call("PUT", "/admin/log", Some(&body)).await.problem(400);
 
-    let text = std::fs::read_to_string(&file).unwrap();
+    let text = std::fs::read_to_string(&file.path).unwrap();
     let (_, secret) = token.split_once('.').unwrap();
     for secret in [secret, &secret[..40], KEY.trim()] {
         assert!(!text.contains(secret), "the file has a secret in it");
         assert!(!gate.house.has_logged_part(secret), "the log has a secret in it");
     }
     assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
-    let lines = lines(&file);
+    let lines = lines(&file.path);
     assert_eq!(lines.len(), 1 + 1 + 1 + 3 * (2 + 2) + 2 + 2 + 2, "{lines:#?}");
     assert!(lines.iter().all(|line| line["identity"] == "oncall"), "{lines:#?}");
     gate.house.stop().await;
@@ -196,16 +218,13 @@ async fn no_secret_and_no_line_of_its_own_gets_into_the_audit_log() {
 
 #[tokio::test]
 async fn an_act_whose_record_cannot_be_written_is_not_done() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("audit.log");
-    let flags = ["--admin", "127.0.0.1:0", "--audit-log", file.to_str().unwrap()];
-    let house = House::open_with(&everything(100.0, 60), &flags).await;
+    let file = AuditFile::new();
+    let house = House::open_with(&everything(100.0, 60), &file.flags()).await;
     let desk = Desk::new(house.admin().unwrap());
     desk.get("/admin/whoami").await.done();
     // It is moved away, and something else takes its place before it is opened anew.
-    let moved = directory.path().join("audit.log.1");
-    std::fs::rename(&file, &moved).unwrap();
-    std::fs::create_dir(&file).unwrap();
+    let moved = file.move_away();
+    std::fs::create_dir(&file.path).unwrap();
     house.signal(Signal::HUP);
     eventually("it says so", async || {
         house.has_logged_part("the audit log cannot be written: acts are refused")
@@ -217,27 +236,24 @@ async fn an_act_whose_record_cannot_be_written_is_not_done() {
         "{refused}"
     );
     desk.get("/admin/whoami").await.problem(503);
-    std::fs::remove_dir(&file).unwrap();
+    std::fs::remove_dir(&file.path).unwrap();
     assert_eq!(desk.get("/admin/log").await.done()["filter"], "info", "nothing was changed");
     assert_eq!(lines(&moved).len(), 1);
-    assert_eq!(lines(&file).len(), 1, "it is there again");
+    assert_eq!(lines(&file.path).len(), 1, "it is there again");
     house.stop().await;
 }
 
 #[tokio::test]
 async fn the_audit_log_is_opened_anew_when_a_signal_says_so() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("audit.log");
-    let flags = ["--admin", "127.0.0.1:0", "--audit-log", file.to_str().unwrap()];
-    let house = House::open_with(&everything(100.0, 60), &flags).await;
+    let file = AuditFile::new();
+    let house = House::open_with(&everything(100.0, 60), &file.flags()).await;
     let desk = Desk::new(house.admin().unwrap());
     desk.get("/admin/whoami").await.done();
-    let moved = directory.path().join("audit.log.1");
-    std::fs::rename(&file, &moved).unwrap();
+    let moved = file.move_away();
     house.signal(Signal::HUP);
-    eventually("there is another", async || file.exists()).await;
+    eventually("there is another", async || file.path.exists()).await;
     desk.get("/admin/whoami").await.done();
-    assert_eq!((lines(&moved).len(), lines(&file).len()), (1, 1));
+    assert_eq!((lines(&moved).len(), lines(&file.path).len()), (1, 1));
     house.stop().await;
 }
 
