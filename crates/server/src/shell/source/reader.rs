@@ -16,7 +16,8 @@ use super::notes::Notes;
 use super::reading::Reading;
 use super::scalar;
 use crate::repository::{
-    Field, Fraction, Glob, Kind, LEGACY_HOLD, Legacy, Problem, Repository, SafeCapacity, Template,
+    Domains, Field, Fraction, Glob, Kind, LEGACY_HOLD, Legacy, Problem, Repository, Rotate, SafeCapacity,
+    SmallLeases, Template,
 };
 
 const TEMPLATE: &[&str] = &[
@@ -54,12 +55,42 @@ const SECONDS: &str = "whole seconds, as in 60 or 60s";
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
+/// The fields of a template that the rules for several of them may find wrong.
+const PLACED: [Field; 14] = [
+    Field::IdentifierGlob,
+    Field::Capacity,
+    Field::SafeCapacity,
+    Field::Rotate,
+    Field::Quantum,
+    Field::Legacy,
+    Field::LegacyHold,
+    Field::LegacyMaxFraction,
+    Field::SpareToNodes,
+    Field::SafeFraction,
+    Field::SafeLease,
+    Field::Burst,
+    Field::SmallLeases,
+    Field::Domains,
+];
+
 /// A template and where its parts stand.
 struct Draft {
     subject: String,
     template: Template,
     has_glob: bool,
     places: Vec<(Field, Place)>,
+}
+
+/// The fields that go with one kind of resource.
+#[derive(Default)]
+struct KindFields {
+    rotate: Option<Rotate>,
+    quantum: Option<Duration>,
+    spare_to_nodes: Option<Fraction>,
+    safe_fraction: Option<Fraction>,
+    burst: Option<Duration>,
+    small_leases: Option<SmallLeases>,
+    domains: Option<Domains>,
 }
 
 struct Algorithm {
@@ -130,86 +161,79 @@ fn draft(notes: &mut Notes, index: usize, node: &YamlNode) -> Option<Draft> {
         notes.subject = format!("{subject}: ");
     }
     let at = Fields::read(notes, node, &schema)?;
-    let glob = notes.read(&at, "identifier_glob", |node| {
+    let glob = glob(notes, &at);
+    let capacity = notes.number(&at, Field::Capacity, UNITS, Template::check_capacity);
+    let capacity = notes.required(&at, "capacity", UNITS, capacity);
+    let kind = notes.read(&at, "kind", scalar::kind);
+    let algorithm = algorithm(notes, &at);
+    let lease_is_known = algorithm.lease_length < LONGEST;
+    let own = KindFields::read(notes, &at);
+    // Whatever kind of resource was meant, it is not said twice that this is not it.
+    let own = if matches!(kind, Reading::Bad) { KindFields::default() } else { own };
+    let mut places = algorithm.places;
+    places.extend(PLACED.map(|field| (field, at.place(field.as_str()))));
+    let has_glob = glob.is_some();
+    let template = Template {
+        glob: glob.unwrap_or_else(placeholder),
+        capacity: capacity.unwrap_or(Amount::ZERO),
+        safe_capacity: notes
+            .number(&at, Field::SafeCapacity, SAFE_UNITS, SafeCapacity::from_units)
+            .or(SafeCapacity::Dynamic),
+        description: notes
+            .read(&at, "description", |node| scalar::text("description", node))
+            .or("")
+            .to_owned(),
+        kind: kind.or(Kind::Rate),
+        policy: algorithm.policy,
+        lease_length: algorithm.lease_length,
+        refresh_interval: algorithm.refresh_interval,
+        learning: algorithm.learning,
+        rotate: own.rotate,
+        quantum: own.quantum,
+        legacy: legacy(notes, &at, algorithm.lease_length),
+        legacy_max_fraction: fraction(notes, &at, Field::LegacyMaxFraction).or(Fraction::ALL),
+        spare_to_nodes: own.spare_to_nodes,
+        safe_fraction: own.safe_fraction.unwrap_or(Fraction::NONE),
+        // Nothing is too short for a lease that cannot be read, and no burst is longer.
+        safe_lease: time(notes, &at, "safe_lease").is().filter(|_| lease_is_known),
+        in_steps: false,
+        burst: own.burst.filter(|_| lease_is_known),
+        small_leases: own.small_leases,
+        part: None,
+        most_priority: most_priority(notes, &at),
+        most_clients: most_clients(notes, &at),
+        domains: own.domains,
+    };
+    Some(Draft { subject: notes.subject.clone(), has_glob, template, places })
+}
+
+fn glob(notes: &mut Notes, at: &Fields<'_>) -> Option<Glob> {
+    let glob = notes.read(at, "identifier_glob", |node| {
         let text = scalar::text("identifier_glob", node)?;
         Glob::new(text).map_err(|bad| Problem::Glob { text: scalar::shown(text), bad }.to_string())
     });
-    let glob = notes.required(&at, "identifier_glob", "a name or a glob, in quotes", glob);
-    let capacity = notes.number(&at, Field::Capacity, UNITS, Template::check_capacity);
-    let capacity = notes.required(&at, "capacity", UNITS, capacity);
-    let safe_capacity = notes.number(&at, Field::SafeCapacity, SAFE_UNITS, SafeCapacity::from_units);
-    let description = notes.read(&at, "description", |node| scalar::text("description", node));
-    let kind = notes.read(&at, "kind", scalar::kind);
-    let rotate = notes.read(&at, "rotate", scalar::rotate);
-    let quantum = notes.read(&at, "quantum", |node| scalar::time("quantum", node));
-    let algorithm = algorithm(notes, &at);
-    let legacy = legacy(notes, &at, algorithm.lease_length);
-    let [most, spare, safe] = [Field::LegacyMaxFraction, Field::SpareToNodes, Field::SafeFraction]
-        .map(|field| notes.number(&at, field, FRACTION, |value| Fraction::check(field, value)));
-    let safe_lease = notes.read(&at, "safe_lease", |node| scalar::time("safe_lease", node));
-    let burst = notes.read(&at, "burst", |node| scalar::time("burst", node));
-    let small_leases = notes.read(&at, "small_leases", scalar::small_leases);
-    let most_priority = notes.read(&at, "most_priority", |node| {
-        scalar::whole("most_priority", node, -scalar::LAST, "the greatest priority that counts, as in 3")
-    });
-    let most_clients = notes.read(&at, "most_clients", |node| {
-        let most = scalar::whole("most_clients", node, 1.0, "a whole number from 1")?;
-        Ok(most.min(f64::from(u32::MAX)) as u32)
-    });
-    let domains = domains(notes, &at);
+    notes.required(at, "identifier_glob", "a name or a glob, in quotes", glob)
+}
 
-    let kind_is_known = !matches!(kind, Reading::Bad);
-    let mut places = algorithm.places;
-    let own = [
-        Field::IdentifierGlob,
-        Field::Capacity,
-        Field::SafeCapacity,
-        Field::Rotate,
-        Field::Quantum,
-        Field::Legacy,
-        Field::LegacyHold,
-        Field::LegacyMaxFraction,
-        Field::SpareToNodes,
-        Field::SafeFraction,
-        Field::SafeLease,
-        Field::Burst,
-        Field::SmallLeases,
-        Field::Domains,
-    ];
-    places.extend(own.map(|field| (field, at.place(field.as_str()))));
-    Some(Draft {
-        subject: notes.subject.clone(),
-        has_glob: glob.is_some(),
-        template: Template {
-            glob: glob.unwrap_or_else(placeholder),
-            capacity: capacity.unwrap_or(Amount::ZERO),
-            safe_capacity: safe_capacity.or(SafeCapacity::Dynamic),
-            description: description.or("").to_owned(),
-            kind: kind.or(Kind::Rate),
-            policy: algorithm.policy,
-            lease_length: algorithm.lease_length,
-            refresh_interval: algorithm.refresh_interval,
-            learning: algorithm.learning,
-            // Whatever kind of resource was meant, it is not said twice that this is not it.
-            rotate: rotate.is().filter(|_| kind_is_known),
-            quantum: quantum.is().filter(|_| kind_is_known),
-            legacy,
-            legacy_max_fraction: most.or(Fraction::ALL),
-            spare_to_nodes: spare.is().filter(|_| kind_is_known),
-            safe_fraction: safe.is().filter(|_| kind_is_known).unwrap_or(Fraction::NONE),
-            // Nothing is too short for a lease that cannot be read.
-            safe_lease: safe_lease.is().filter(|_| algorithm.lease_length < LONGEST),
-            in_steps: false,
-            // No burst is longer than a lease that cannot be read.
-            burst: burst.is().filter(|_| kind_is_known && algorithm.lease_length < LONGEST),
-            small_leases: small_leases.is().filter(|_| kind_is_known),
-            part: None,
-            most_priority: most_priority.is().map(|most| most as i64),
-            most_clients: most_clients.is(),
-            domains: domains.filter(|_| kind_is_known),
-        },
-        places,
-    })
+fn fraction(notes: &mut Notes, at: &Fields<'_>, field: Field) -> Reading<Fraction> {
+    notes.number(at, field, FRACTION, |value| Fraction::check(field, value))
+}
+
+fn time(notes: &mut Notes, at: &Fields<'_>, name: &'static str) -> Reading<Duration> {
+    notes.read(at, name, |node| scalar::time(name, node))
+}
+
+fn most_priority(notes: &mut Notes, at: &Fields<'_>) -> Option<i64> {
+    let wanted = "the greatest priority that counts, as in 3";
+    let most =
+        notes.read(at, "most_priority", |node| scalar::whole("most_priority", node, -scalar::LAST, wanted));
+    most.is().map(|most| most as i64)
+}
+
+fn most_clients(notes: &mut Notes, at: &Fields<'_>) -> Option<u32> {
+    let most = notes
+        .read(at, "most_clients", |node| scalar::whole("most_clients", node, 1.0, "a whole number from 1"));
+    most.is().map(|most| most.min(f64::from(u32::MAX)) as u32)
 }
 
 fn algorithm(notes: &mut Notes, template: &Fields<'_>) -> Algorithm {
@@ -328,5 +352,21 @@ impl Draft {
     fn place(&self, field: Field) -> Place {
         let found = self.places.iter().find(|(name, _)| *name == field);
         found.expect("every field has a place once it can be wrong").1
+    }
+}
+
+// === impl KindFields ===
+
+impl KindFields {
+    fn read(notes: &mut Notes, at: &Fields<'_>) -> KindFields {
+        KindFields {
+            rotate: notes.read(at, "rotate", scalar::rotate).is(),
+            quantum: time(notes, at, "quantum").is(),
+            spare_to_nodes: fraction(notes, at, Field::SpareToNodes).is(),
+            safe_fraction: fraction(notes, at, Field::SafeFraction).is(),
+            burst: time(notes, at, "burst").is(),
+            small_leases: notes.read(at, "small_leases", scalar::small_leases).is(),
+            domains: domains(notes, at),
+        }
     }
 }
