@@ -47,6 +47,7 @@
 
 mod access;
 mod domains;
+mod draft;
 mod fault;
 mod fields;
 mod keys;
