@@ -15,7 +15,7 @@ enum RightChange {
     Out,
     /// It gets all back.
     Regained,
-    /// What it may say is limited otherwise.
+    /// The limits of what it may say are others.
     Limited,
 }
 
