@@ -1,19 +1,19 @@
 //! `lessor serve`: a server from a configuration file, until it is told to end.
 
 mod access;
+mod address;
 mod admin;
 mod followed;
 mod tasks;
 mod tls;
 
 use std::convert::Infallible;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use clap::{ArgGroup, Args};
-use hyper::http::uri::Authority;
 use lessor_client::Transport;
 use lessor_client::internals::clock;
 use lessor_proto::{Amount, ClientId, Epoch};
@@ -27,6 +27,7 @@ use tokio::signal::unix::Signal;
 use tracing::{error, info};
 
 use self::access::{AccessFlags, AccessFollowers};
+use self::address::{address, server};
 use self::admin::{AdminFlags, ServeLevers, Surroundings};
 use self::followed::{FollowedFile, Follower, Outcome};
 use self::tasks::Tasks;
@@ -140,41 +141,13 @@ impl Serve {
         let repository = source.load()?;
         let mut rules = self.access.sources();
         let (access, auth_keys) = (rules.load()?, rules.keys.as_mut().map(Source::load).transpose()?);
+        let has_rules = access.is_some();
         let (rules, mut files) = rules.followers();
         let (followed, templates) = FollowedFile::new("templates", source);
         files.insert(0, followed);
         let levers = Arc::new(ServeLevers { log, files });
         let signals = Signals::listen()?;
-        let around = Surroundings {
-            state_dir: self.state_dir.as_deref().filter(|_| !self.tasks.are_elected()),
-            speaks_tls: self.tls.options().is_some(),
-            is_insecure: self.tls.is_insecure(),
-            has_rules: access.is_some(),
-        };
-        let options = ServerOptions {
-            http: self.http,
-            tls: self.tls.options(),
-            plain: self.tls.plain()?,
-            parent_tls: self.tls.parent(),
-            parent_token: self.access.parent_token(),
-            advertise: self.advertise.clone(),
-            drain: self.drain,
-            request_time: self.request_timeout,
-            connections: self.limits.max_connections,
-            connections_per_address: self.limits.max_connections_per_address,
-            streams: self.limits.max_streams,
-            request_bytes: self.limits.max_request_bytes,
-            election: self.tasks.election()?,
-            state: self.state_dir.clone(),
-            access,
-            auth_keys,
-            admin: self.admin.options(&around, &levers)?,
-            build: Build {
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-                commit: env!("LESSOR_BUILT_FROM").to_owned(),
-            },
-            ..ServerOptions::new(self.listen)
-        };
+        let options = ServerOptions { access, auth_keys, ..self.options(&levers, has_rules)? };
         let mut config = self.node_config();
         config.keys = self.tasks.keys()?;
         config.trust_claims = config.keys.is_none();
@@ -195,6 +168,38 @@ impl Serve {
             false => info!(after = ?self.drain, "ended with requests in flight"),
         }
         Ok(())
+    }
+
+    /// The options of the server, but for rules and keys.
+    fn options(&self, levers: &Arc<ServeLevers>, has_rules: bool) -> anyhow::Result<ServerOptions> {
+        let around = Surroundings {
+            state_dir: self.state_dir.as_deref().filter(|_| !self.tasks.are_elected()),
+            speaks_tls: self.tls.options().is_some(),
+            is_insecure: self.tls.is_insecure(),
+            has_rules,
+        };
+        Ok(ServerOptions {
+            http: self.http,
+            tls: self.tls.options(),
+            plain: self.tls.plain()?,
+            parent_tls: self.tls.parent(),
+            parent_token: self.access.parent_token(),
+            advertise: self.advertise.clone(),
+            drain: self.drain,
+            request_time: self.request_timeout,
+            connections: self.limits.max_connections,
+            connections_per_address: self.limits.max_connections_per_address,
+            streams: self.limits.max_streams,
+            request_bytes: self.limits.max_request_bytes,
+            election: self.tasks.election()?,
+            state: self.state_dir.clone(),
+            admin: self.admin.options(&around, levers)?,
+            build: Build {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                commit: env!("LESSOR_BUILT_FROM").to_owned(),
+            },
+            ..ServerOptions::new(self.listen)
+        })
     }
 
     /// Says in the first line of the log what begins here.
@@ -312,12 +317,6 @@ fn reload(driver: &Driver, loaded: Result<Repository, LoadError>) -> Outcome {
     })
 }
 
-/// A name may have several addresses; the first one is bound.
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let mut addresses = text.to_socket_addrs().map_err(|error| format!("{error}; wanted HOST:PORT"))?;
-    addresses.next().ok_or_else(|| "it has no address".to_owned())
-}
-
 /// The node above knows this one by its name, as it does clients.
 fn node_name(text: &str) -> Result<String, String> {
     const BYTES: usize = 256;
@@ -326,14 +325,6 @@ fn node_name(text: &str) -> Result<String, String> {
         Err(fault) => {
             Err(format!("it {fault}; wanted 1 to {BYTES} bytes of text without control characters"))
         }
-    }
-}
-
-/// Of another server. Its name need not have an address yet.
-fn server(text: &str) -> Result<Arc<str>, String> {
-    match text.parse::<Authority>() {
-        Ok(authority) if authority.port().is_some() => Ok(text.into()),
-        _ => Err("wanted HOST:PORT".to_owned()),
     }
 }
 

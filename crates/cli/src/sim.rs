@@ -3,6 +3,7 @@
 
 mod big;
 mod domains;
+mod output;
 mod range;
 mod spare;
 mod summary;
@@ -10,10 +11,8 @@ mod swarm;
 mod tiers;
 mod what;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use clap::{Args, Subcommand};
 use lessor_client::internals::clock;
 use lessor_sim::big::BigTree;
@@ -25,6 +24,7 @@ use lessor_sim::workload::{Scenario, Workload, trace};
 
 use self::big::BigRun;
 use self::domains::DomainsComparison;
+use self::output::write;
 use self::range::Seeds;
 use self::what::What;
 
@@ -230,11 +230,4 @@ fn plot(directory: &Path, runs: &[(ReportRun<'_>, Recording)]) -> anyhow::Result
         write(directory, &name, &report::beside(runs))?;
     }
     Ok(())
-}
-
-/// Writes a file into a directory, which is made if it is not there.
-fn write(directory: &Path, name: &str, text: &str) -> anyhow::Result<()> {
-    fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
-    let path = directory.join(name);
-    fs::write(&path, text).with_context(|| path.display().to_string())
 }

@@ -10,6 +10,7 @@ use clap::Args;
 use lessor_server::shell::{AdminAddress, AdminOptions, Levers, ReadFile};
 use tracing::warn;
 
+use super::address::address;
 use super::followed::FollowedFile;
 use crate::log::LogFilter;
 
@@ -89,7 +90,7 @@ fn admin_address(text: &str) -> Result<AdminAddress, String> {
     match text.strip_prefix("unix:") {
         Some("") => Err("wanted a path behind unix:".to_owned()),
         Some(path) => Ok(AdminAddress::Unix(PathBuf::from(path))),
-        None => super::address(text)
+        None => address(text)
             .map(|address: SocketAddr| AdminAddress::Tcp(address))
             .map_err(|fault| format!("{fault}, or unix:PATH")),
     }

@@ -10,6 +10,8 @@ use lessor_client::Tls;
 use lessor_server::shell::{TlsClients, TlsOptions};
 use tracing::warn;
 
+use super::address::address;
+
 /// The certificates of a server, and whom it believes.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "TLS")]
@@ -41,7 +43,7 @@ pub(super) struct TlsFlags {
     tls_max_age: Duration,
     /// Where to serve the same as at --listen in plain besides, for clients that speak no TLS, such as Doorman's. An address
     /// of this machine, unless --insecure
-    #[arg(long, env = "LESSOR_LISTEN_PLAIN", value_name = "HOST:PORT", value_parser = super::address, requires = "tls_cert")]
+    #[arg(long, env = "LESSOR_LISTEN_PLAIN", value_name = "HOST:PORT", value_parser = address, requires = "tls_cert")]
     listen_plain: Option<SocketAddr>,
     /// Plain ports at addresses that other machines reach are meant: whoever is on the way reads and changes what is said
     #[arg(long, env = "LESSOR_INSECURE")]

@@ -53,7 +53,7 @@ impl DomainsComparison {
         );
         let rows = if self.json { self.lines(seconds)? } else { self.table(seconds)? };
         if let Some(directory) = &self.out {
-            super::write(directory, "domains.svg", &tenants::svg(&rows, &self.about(seconds)))?;
+            super::output::write(directory, "domains.svg", &tenants::svg(&rows, &self.about(seconds)))?;
         }
         Ok(())
     }

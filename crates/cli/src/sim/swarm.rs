@@ -37,7 +37,7 @@ pub(super) fn run(
         eprint!("\r\x1b[K");
     }
     if let Some(directory) = out {
-        super::write(directory, "swarm.svg", &swarm::svg(&report))?;
+        super::output::write(directory, "swarm.svg", &swarm::svg(&report))?;
     }
     let wall_s = clock::now().since(begun).as_secs_f64();
     match json {
