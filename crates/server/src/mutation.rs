@@ -117,7 +117,7 @@ pub enum Rule {
     ResealLate,
     /// A poller claims with the second request that shows a lease of an earlier leader.
     ClaimInSteps,
-    /// What a poller claims is numbered as the lease by which it was resealed.
+    /// The claim of a poller is numbered as the lease by which it was resealed.
     ClaimNumbered,
     /// A holder that draws no incarnation gives something back with the token of its life, or on the connection on which that
     /// began.

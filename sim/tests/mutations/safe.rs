@@ -30,7 +30,7 @@ pub(crate) fn under_a_server_that_learns(without: Option<Mutation>) -> Option<St
     (used != units(5)).then(|| format!("{used} are left of 5"))
 }
 
-/// What is used when a lease of 20 is over, with so much safe, and somebody who learns or does not has granted nothing since.
+/// The amount that is used when a lease of 20 is over, with so much safe, and somebody who learns or does not has granted nothing since.
 fn used_when_it_is_over(without: Option<Mutation>, safe: f64, learning: Option<bool>) -> Amount {
     let holder = ClientId::new("c", 256).expect("a name");
     let resource = ResourceId::new("db", 256).expect("a name");

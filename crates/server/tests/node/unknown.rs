@@ -313,8 +313,8 @@ fn a_longer_lease_that_is_shown_without_a_stream_counts_when_the_record_says_how
     }
 }
 
-/// Who shows a lease of before has one of this leader from then on, which is no longer than others; others like the first may be
-/// out, with somebody who is not heard of.
+/// A holder that shows a lease of before has one of this leader from then on, which is no longer than others; others like the first
+/// may be out, with somebody who is not heard of.
 #[test]
 fn a_successor_learns_for_as_long_as_leases_last_that_its_predecessor_was_shown() {
     let mut hall = begin(repository(leases(SHORT)));
