@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use lessor_proto::Time;
 use lessor_server::election::call::{Answer, Call, Failure, LeaseId, Stored, Txn, Watched};
+use lessor_server::record::EtcdCluster;
 
 /// A simulated etcd.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +45,8 @@ struct KeyWatch {
     next: u64,
 }
 
+/// It is one cluster, which elects its own leader once.
+const CLUSTER: EtcdCluster = EtcdCluster { id: 1, term: 2 };
 /// The shortest lease that it grants.
 const SHORTEST: Duration = Duration::from_secs(2);
 
@@ -129,7 +132,7 @@ impl Etcd {
                     .collect();
                 let more = stored.len() > *limit;
                 stored.truncate(*limit);
-                Ok(Answer::Record { stored, more })
+                Ok(Answer::Record { stored, more, cluster: Some(CLUSTER) })
             }
             Call::Write(txn) => self.write(txn),
         }

@@ -185,6 +185,8 @@ fn election(mutation: ElectionRule) -> Noticed {
         ElectionRule::Guard => Swarm(200),             // 7, 10, 19: I15
         ElectionRule::Order => Swarm(150),             // 2, 7, 15: I6
         ElectionRule::EpochByDate => Both(700, memory::a_wiped_etcd), // 497: I4
+        // No simulation has an etcd that was restored.
+        ElectionRule::AtItsCluster => Noticed::Story(memory::a_restored_etcd),
     }
 }
 
@@ -313,6 +315,7 @@ fn no_rule_of_an_election_can_be_left_out() {
         ElectionRule::Guard,
         ElectionRule::Order,
         ElectionRule::EpochByDate,
+        ElectionRule::AtItsCluster,
     ];
     for mutation in all {
         check(Mutation::Election(mutation), &election(mutation));

@@ -32,7 +32,7 @@
 //!                 Call::Read { .. } => Answer::Read { stored: None, revision: 1 },
 //!                 Call::GrantLease { .. } => Answer::Granted { lease: LeaseId(5), ttl },
 //!                 Call::Campaign { .. } => Answer::Won { revision: 2 },
-//!                 Call::ReadRecord { .. } => Answer::Record { stored: vec![], more: false },
+//!                 Call::ReadRecord { .. } => Answer::Record { stored: vec![], more: false, cluster: None },
 //!                 Call::Write(_) => Answer::Written { revision: 3 },
 //!                 other => panic!("{other:?} comes later"),
 //!             };

@@ -107,6 +107,8 @@ impl Node {
                 marks.learn_until(now, told(&repository, &config).map(|longest| now + longest));
             }
         }
+        let is_copy = config.record.as_ref().is_some_and(|record| record.is_copy);
+        let tally = Tally { records_distrusted: is_copy.into(), ..Tally::default() };
         Node {
             heartbeat: heartbeat(&repository),
             parent: Above::new(&config),
@@ -125,7 +127,7 @@ impl Node {
             resuming: Resuming::default(),
             by_holder: BTreeMap::new(),
             date: Date::default(),
-            tally: Tally::default(),
+            tally,
             waiting: Waiting::default(),
             recalls: Recalls::default(),
             measured: Measurements::default(),

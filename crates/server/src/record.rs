@@ -2,6 +2,8 @@
 //!
 //! Where it is kept, at etcd or in a file, and in which form, is the matter of [`crate::election`].
 
+mod cluster;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -10,6 +12,8 @@ use lessor_proto::{Amount, Drift, Epoch, ResourceId, Time};
 
 use crate::ledger::{Ghost, Part};
 use crate::repository::Kind;
+
+pub use self::cluster::EtcdCluster;
 
 /// The facts that a leader must know of those before it: the most that may be out under them, and how long they
 /// may act.
@@ -49,6 +53,13 @@ pub struct Record {
     pub first_epoch: Epoch,
     /// If whoever wrote last had stopped before, when: by its own clock.
     pub stopped: Option<Time>,
+    /// The etcd at which the last leader began to write it; absent: it did not say.
+    pub written_at: Option<EtcdCluster>,
+    /// The etcd at which the next one has read it; absent: that does not say which it is.
+    pub read_at: Option<EtcdCluster>,
+    /// Set when those are not one etcd that has gone on: it may be an old copy, and leaders may have led of which it knows
+    /// nothing.
+    pub is_copy: bool,
     /// Set when it is not known how much is out of anything: the record has been lost, or there has never been one.
     /// Marks say nothing; the times for which leases last and leaders act are no less than those given here.
     pub unknown: bool,

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use lessor_proto::message::{Ask, Band, Has, HolderKind, Lasts, Order, Report};
-use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, Time};
-use lessor_server::election::call::{Action, Answer, Call, LeaseId};
-use lessor_server::election::{Candidate, ElectionConfig, Event};
+use lessor_proto::{Amount, ClientId, Drift, Epoch, Incarnation, ReportId, Time};
+use lessor_server::election::call::{Action, Answer, Call, LeaseId, Stored};
+use lessor_server::election::{Candidate, ClockBounds, ElectionConfig, Event};
 use lessor_server::node::{Node, NodeConfig};
-use lessor_server::record::Record;
+use lessor_server::record::{EtcdCluster, Record};
 use lessor_server::repository::{Glob, Kind, Repository, SafeCapacity, Template};
 use lessor_sim::mutation::Mutation;
 use lessor_sim::plan::{DiskPlan, Election, EtcdPlan, Keeps, Memory, SimulationPlan, Terms};
@@ -195,8 +195,40 @@ pub(crate) fn a_wiped_etcd(without: Option<Mutation>) -> Option<String> {
     (after <= before).then(|| format!("holders of epoch {before} do not listen to epoch {after}"))
 }
 
+/// An etcd is restored from a backup as another cluster: by its record 2 are out, and 10 are in use. A newcomer asks for all
+/// there is as soon as the last leader of the record has certainly stopped.
+pub(crate) fn a_restored_etcd(without: Option<Mutation>) -> Option<String> {
+    let stored = |key: &str, value: &str| Stored {
+        key: format!("lessor/root/{key}").into_bytes(),
+        value: value.into(),
+        create_revision: 3,
+        mod_revision: 9,
+        lease: None,
+    };
+    let header =
+        "1 epoch 1 write 2 longest_lease_ns 60000000000 authority_ns 4000000000 closed no config_version 0";
+    let backup = [
+        stored("cluster", "1 id 10 term 7"),
+        stored(&format!("mark/{}", resource()), "1 millionths 2000000"),
+        stored("reign", header),
+    ];
+    let (epoch, record) = elected_with(without, 1_790_000_000_000, 5_000, &backup);
+    let authority = Duration::from_secs(4);
+    let record = Record::left(record, Time::ZERO, &ClockBounds::default(), authority, Drift::DEFAULT);
+    let mut node = begin_at(without, epoch, true, Some(record));
+    let early = ask(&mut node, 5, "newcomer", None);
+    let late = ask(&mut node, 90, "newcomer", None);
+    assert!(late > Amount::ZERO, "it is served when all of that is over");
+    (early > Amount::ZERO).then(|| format!("{early} of the 10 that are in use are granted to another"))
+}
+
 /// The number of an epoch that begins at `date` by an etcd at `revision` without a record.
 fn elected(without: Option<Mutation>, date: u64, revision: u64) -> u64 {
+    elected_with(without, date, revision, &[]).0
+}
+
+/// The same of one that holds `stored`, with the record that it reads.
+fn elected_with(without: Option<Mutation>, date: u64, revision: u64, stored: &[Stored]) -> (u64, Record) {
     let rules = without.map(Mutation::election).unwrap_or_default();
     let config = ElectionConfig { rules, ..ElectionConfig::new("root", "a:1", 7) };
     let mut candidate = Candidate::new(Time::ZERO, config).expect("it can work");
@@ -204,12 +236,14 @@ fn elected(without: Option<Mutation>, date: u64, revision: u64) -> u64 {
     let mut now = Time::ZERO;
     for _ in 0..100 {
         while let Some(event) = candidate.next_event() {
-            if let Event::Elected { epoch, .. } = event {
-                return epoch.0;
+            if let Event::Elected { epoch, record } = event {
+                return (epoch.0, *record);
             }
         }
         match candidate.poll(now) {
-            Some(Action::Call { id, call }) => candidate.on_answer(now, id, Ok(answer(&call, revision))),
+            Some(Action::Call { id, call }) => {
+                candidate.on_answer(now, id, Ok(answer(&call, revision, stored)));
+            }
             Some(_) => {}
             None => now = candidate.deadline(),
         }
@@ -217,12 +251,15 @@ fn elected(without: Option<Mutation>, date: u64, revision: u64) -> u64 {
     panic!("never elected");
 }
 
-fn answer(call: &Call, revision: u64) -> Answer {
+fn answer(call: &Call, revision: u64, stored: &[Stored]) -> Answer {
     match call {
         Call::Read { .. } => Answer::Read { stored: None, revision },
         Call::GrantLease { ttl } => Answer::Granted { lease: LeaseId(5), ttl: *ttl },
         Call::Campaign { .. } => Answer::Won { revision },
-        Call::ReadRecord { .. } => Answer::Record { stored: Vec::new(), more: false },
+        Call::ReadRecord { .. } => {
+            let cluster = Some(EtcdCluster { id: 11, term: 2 });
+            Answer::Record { stored: stored.to_vec(), more: false, cluster }
+        }
         Call::Write(_) => Answer::Written { revision: revision + 1 },
         Call::KeepAlive { .. } => Answer::KeptAlive { ttl: Duration::from_secs(10) },
         Call::Revoke { .. } => Answer::Revoked,

@@ -23,6 +23,7 @@ mod names;
 mod pollers;
 mod raw;
 mod reload;
+mod restored;
 mod safe;
 mod strangers;
 mod strict;

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use crate::record::EtcdCluster;
+
 /// The number of a lease of etcd.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LeaseId(pub i64);
@@ -166,6 +168,8 @@ pub enum Answer {
         stored: Vec<Stored>,
         /// Whether there are more.
         more: bool,
+        /// The etcd that has them; absent: it does not say.
+        cluster: Option<EtcdCluster>,
     },
     /// [`Call::Write`].
     Written {

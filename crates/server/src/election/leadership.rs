@@ -16,16 +16,16 @@ use std::time::Duration;
 
 use lessor_proto::{Epoch, Time};
 
-use super::call::{Answer, Call, Failure, LeaseId};
+use super::call::{Answer, Call, Failure, LeaseId, Stored};
 use super::config::ElectionConfig;
 use super::context::StepContext;
 use super::event::{Event, Ticket};
 use super::leg::Leg;
 use super::mutation::ElectionRule;
 use super::reader::Reader;
-use super::record::next_epoch;
+use super::record::{epoch_apart, next_epoch};
 use super::writer::{Writer, Wrote};
-use crate::record::{Record, RecordChange, Terms};
+use crate::record::{EtcdCluster, Record, RecordChange, Terms};
 
 /// The lease that a candidate has been granted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -283,26 +283,8 @@ impl Leadership {
     ) -> Result<(), End> {
         match &mut self.stage {
             Stage::Reading(reader) if reader.awaits(id) => {
-                let Some(stored) = reader.on_answer(context, result) else { return Ok(()) };
-                let (mut record, mod_revision) =
-                    Record::decode(context.keys, &stored).map_err(|bad| End::Unreadable(bad.to_string()))?;
-                self.alone = match record.closed {
-                    true => self.since,
-                    false => context.config.drift.grantor_end(self.since, record.authority),
-                };
-                let next = next_epoch(record.epoch, context.config.date);
-                let goes_by_date = context.config.rules.keep(ElectionRule::EpochByDate);
-                // Without a date the revision is as good as any.
-                let least = Epoch(self.revision);
-                self.epoch = if goes_by_date { least.max(next) } else { least };
-                if record.line == 0 {
-                    // Whoever led before is in no line that this one could go on with.
-                    record.line = context.config.nonce;
-                    record.first_epoch = if record.is_first() { self.epoch } else { Epoch::default() };
-                }
-                let terms = opening(&record, context.config);
-                let writer = Writer::new(self.revision, &record, self.epoch, terms, mod_revision);
-                self.stage = Stage::Opening { writer, record };
+                let Some((stored, cluster)) = reader.on_answer(context, result) else { return Ok(()) };
+                self.open(context, &stored, cluster)?;
             }
             Stage::Opening { writer, record } if writer.awaits(id) => {
                 match writer.on_answer(context, result) {
@@ -322,6 +304,42 @@ impl Leadership {
             },
             _ => {}
         }
+        Ok(())
+    }
+
+    /// Begins the epoch with the record that was read at the etcd `cluster`.
+    fn open(
+        &mut self,
+        context: &StepContext<'_>,
+        stored: &[Stored],
+        cluster: Option<EtcdCluster>,
+    ) -> Result<(), End> {
+        let config = context.config;
+        let (record, mod_revision) =
+            Record::decode(context.keys, stored).map_err(|bad| End::Unreadable(bad.to_string()))?;
+        let mut record = match config.rules.keep(ElectionRule::AtItsCluster) {
+            true => record.found_at(cluster, config.authority),
+            false => record,
+        };
+        self.alone = match record.closed {
+            true => self.since,
+            false => config.drift.grantor_end(self.since, record.authority),
+        };
+        let next = match record.is_copy {
+            true => epoch_apart(record.epoch, config.date, config.nonce),
+            false => next_epoch(record.epoch, config.date),
+        };
+        // Without a date the revision is as good as any.
+        let least = Epoch(self.revision);
+        self.epoch = if config.rules.keep(ElectionRule::EpochByDate) { least.max(next) } else { least };
+        if record.line == 0 {
+            // Whoever led before is in no line that this one could go on with.
+            let begins = record.is_first() || record.is_copy;
+            record.line = config.nonce;
+            record.first_epoch = if begins { self.epoch } else { Epoch::default() };
+        }
+        let writer = Writer::new(self.revision, &record, self.epoch, opening(&record, config), mod_revision);
+        self.stage = Stage::Opening { writer, record };
         Ok(())
     }
 

@@ -24,6 +24,8 @@ pub enum ElectionRule {
     Order,
     /// The number of an epoch goes by the date.
     EpochByDate,
+    /// A record is believed only at the etcd at which it was written.
+    AtItsCluster,
 }
 
 // === impl ElectionRules ===

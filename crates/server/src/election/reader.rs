@@ -9,6 +9,7 @@ use super::call::{Answer, Call, Failure, Stored};
 use super::config::ElectionConfig;
 use super::context::StepContext;
 use super::retry::Retry;
+use crate::record::EtcdCluster;
 
 /// Keys in one page.
 const PAGE: usize = 500;
@@ -17,6 +18,8 @@ const PAGE: usize = 500;
 #[derive(Clone, Debug)]
 pub(super) struct Reader {
     stored: Vec<Stored>,
+    /// The etcd that has them.
+    cluster: Option<EtcdCluster>,
     page: Retry,
 }
 
@@ -24,7 +27,7 @@ pub(super) struct Reader {
 
 impl Reader {
     pub(super) fn new(now: Time, config: &ElectionConfig) -> Reader {
-        Reader { stored: Vec::new(), page: Retry::new(now, config.keep_alive) }
+        Reader { stored: Vec::new(), cluster: None, page: Retry::new(now, config.keep_alive) }
     }
 
     pub(super) fn advance(&mut self, context: &mut StepContext<'_>) {
@@ -39,21 +42,27 @@ impl Reader {
         self.page.awaits(id)
     }
 
-    /// All of it, when the last page has come.
+    /// All of it and the etcd that has it, when the last page has come.
     pub(super) fn on_answer(
         &mut self,
         context: &mut StepContext<'_>,
         result: Result<Answer, Failure>,
-    ) -> Option<Vec<Stored>> {
+    ) -> Option<(Vec<Stored>, Option<EtcdCluster>)> {
         let call = self.page.take_any()?;
         let failure = match result {
             // An empty page that says there is more would be asked for without end.
-            Ok(Answer::Record { stored, more }) if !(more && stored.is_empty()) => {
+            Ok(Answer::Record { cluster, .. }) if self.is_of_another(cluster) => {
+                self.stored.clear();
+                self.cluster = None;
+                Failure::Unavailable("the pages of the record are of two clusters".to_owned())
+            }
+            Ok(Answer::Record { stored, more, cluster }) if !(more && stored.is_empty()) => {
                 context.out.succeeded(call);
                 self.page.calm();
                 self.page.next = context.now;
                 self.stored.extend(stored);
-                return (!more).then(|| std::mem::take(&mut self.stored));
+                self.cluster = cluster.or(self.cluster);
+                return (!more).then(|| (std::mem::take(&mut self.stored), self.cluster));
             }
             Ok(other) => Failure::unexpected(&other),
             Err(failure) => failure,
@@ -64,5 +73,10 @@ impl Reader {
 
     pub(super) fn deadline(&self) -> Time {
         self.page.deadline()
+    }
+
+    /// Whether a page is of another etcd than those before it.
+    fn is_of_another(&self, cluster: Option<EtcdCluster>) -> bool {
+        self.cluster.zip(cluster).is_some_and(|(before, page)| !before.goes_on_as(page))
     }
 }

@@ -4,6 +4,7 @@
 //! <prefix>/<node>/leader           1 nonce 00000000000000a1 address 10.0.0.7:5101
 //! <prefix>/<node>/epoch            1 epoch 12 write 3 longest_lease_ns 60000000000 authority_ns 4000000000 closed no config_version 2
 //! <prefix>/<node>/stop             1 epoch 12 write 3 clock_ns 5000000000
+//! <prefix>/<node>/cluster          1 id 14841639068965178418 term 7
 //! <prefix>/<node>/earlier          1 epoch 12 stopped 11 clock_ns 7000000000 until_ns 65000000000
 //! <prefix>/<node>/mark/<resource>  1 millionths 120000000
 //! <prefix>/<node>/mark/<resource>  1 millionths 120000000 of_epoch 5 of_seq 7 token 05c1e0
@@ -26,7 +27,11 @@
 //! clock of its leader showed then; beside another write it says nothing.
 //! `earlier` says of each leader before this one whose leases may count still when it had stopped, by its own clock, and until when
 //! they count at this one, by this one's; beside another epoch it says nothing.
+//! `cluster` is the etcd at which the leader read the record before it began, put with its first write: who reads it at another
+//! one, or at that one in an earlier term, has a copy that may be old. A leader of a version that does not know the key leaves it
+//! as it is.
 
+mod cluster;
 mod fault;
 mod mark;
 
@@ -41,7 +46,7 @@ use self::fault::bad;
 pub(super) use self::fault::{FORM, later};
 pub(super) use self::mark::{Mark, Rest};
 use super::call::Stored;
-use crate::record::{EarlierStop, Record, RestOver, Terms};
+use crate::record::{EarlierStop, EtcdCluster, Record, RestOver, Terms};
 
 /// The keys of one node.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,6 +59,8 @@ pub struct RecordKeys {
     pub stop: String,
     /// When those before it had.
     pub earlier: String,
+    /// The etcd at which the record was written.
+    pub cluster: String,
     /// With that the keys of all marks begin.
     pub marks: String,
     /// With that all of them begin.
@@ -110,6 +117,17 @@ pub fn next_epoch(last: Epoch, date: u64) -> Epoch {
     Epoch(last.0.saturating_add(1).max(date.saturating_mul(1 << 16)))
 }
 
+/// The number of an epoch as [`next_epoch`] has it, where leaders may have led that the record does not know of; `draw` is random.
+///
+/// Where the date was set back they have counted on from the last that it knows, as this one would: so it leaves out more than
+/// there can have been, and some more, so that no two that go on from one copy have the same.
+pub(super) fn epoch_apart(last: Epoch, date: u64, draw: u64) -> Epoch {
+    Epoch(next_epoch(last, date).0.saturating_add(APART + draw % APART))
+}
+
+/// The least number of epochs that are left out: a quarter of a second by the date.
+const APART: u64 = 1 << 24;
+
 // === impl RecordKeys ===
 
 impl RecordKeys {
@@ -123,6 +141,7 @@ impl RecordKeys {
             epoch: format!("{node}reign"),
             stop: format!("{node}stop"),
             earlier: format!("{node}earlier"),
+            cluster: format!("{node}cluster"),
             marks: format!("{node}mark/"),
             node,
         }
@@ -152,7 +171,7 @@ impl Record {
     ) -> Result<(Record, u64), BadRecord> {
         let (mut header, mut marks, mut proofs) = (None, BTreeMap::new(), BTreeMap::new());
         let (mut rests, mut kinds) = (Vec::new(), BTreeMap::new());
-        let (mut stop, mut earlier) = (None, None);
+        let (mut stop, mut earlier, mut cluster) = (None, None, None);
         for stored in stored {
             if stored.key == keys.epoch.as_bytes() {
                 header = Some((RecordHeader::decode(stored)?, stored.mod_revision));
@@ -160,6 +179,8 @@ impl Record {
                 stop = Some(Stop::decode(stored)?);
             } else if stored.key == keys.earlier.as_bytes() {
                 earlier = Some(EarlierStops::decode(stored)?);
+            } else if stored.key == keys.cluster.as_bytes() {
+                cluster = Some(EtcdCluster::decode(stored)?);
             } else if let Some(resource) = stored.key.strip_prefix(keys.marks.as_bytes()) {
                 let resource = std::str::from_utf8(resource).ok();
                 let resource = resource.and_then(|text| ResourceId::new(text, usize::MAX).ok());
@@ -197,6 +218,7 @@ impl Record {
                     unknown: terms.unknown,
                     line,
                     first_epoch,
+                    written_at: cluster,
                     ..Record::default()
                 };
                 Ok((read, mod_revision))

@@ -16,7 +16,7 @@ use super::event::Ticket;
 use super::mutation::ElectionRule;
 use super::record::{EarlierStops, Mark, RecordHeader, RecordKeys, Rest, Stop};
 use super::retry::Retry;
-use crate::record::{EarlierStop, Record, RecordChange, Terms};
+use crate::record::{EarlierStop, EtcdCluster, Record, RecordChange, Terms};
 
 /// Operations in one transaction, with that of the header; etcd takes 128.
 const OPERATIONS: usize = 100;
@@ -39,6 +39,8 @@ pub(super) struct Writer {
     stopped: Option<Time>,
     /// When those before it had, if the batch in hand says so.
     earlier: Option<Vec<EarlierStop>>,
+    /// The etcd, if the batch in hand says which it is.
+    cluster: Option<EtcdCluster>,
 }
 
 #[derive(Clone, Debug)]
@@ -72,7 +74,7 @@ pub(super) enum Wrote {
 
 impl Writer {
     /// Goes on behind the header that was put at `mod_revision`. The first batch puts `terms`, in the epoch `epoch` of the line of
-    /// `record`.
+    /// `record`, and at which etcd that is.
     pub(super) fn new(
         revision: u64,
         record: &Record,
@@ -80,7 +82,7 @@ impl Writer {
         terms: Terms,
         mod_revision: u64,
     ) -> Writer {
-        let Record { line, first_epoch, .. } = *record;
+        let Record { line, first_epoch, read_at: cluster, .. } = *record;
         let header = RecordHeader { epoch, write: 0, closed: false, terms, line, first_epoch };
         let mut writer = Writer {
             queue: VecDeque::new(),
@@ -91,6 +93,7 @@ impl Writer {
             tickets: 0,
             stopped: None,
             earlier: None,
+            cluster,
         };
         writer.push(RecordChange { terms: Some(terms), ..RecordChange::default() });
         writer
@@ -215,7 +218,7 @@ impl Writer {
         }
         self.header.write += 1;
         let txn = self.txn(&marks, keys, config);
-        self.earlier = None;
+        (self.earlier, self.cluster) = (None, None);
         Batch { txn, tickets, write: Retry::new(now, config.keep_alive) }
     }
 
@@ -230,6 +233,7 @@ impl Writer {
         puts.extend(self.stopped.map(|clock| (keys.stop.clone(), Stop { epoch, write, clock }.encode())));
         let earlier = self.earlier.clone().map(|stops| EarlierStops { epoch, stops });
         puts.extend(earlier.map(|earlier| (keys.earlier.clone(), earlier.encode())));
+        puts.extend(self.cluster.map(|cluster| (keys.cluster.clone(), cluster.encode())));
         let mut deletes = Vec::new();
         for (resource, mark) in marks {
             match mark {

@@ -103,7 +103,7 @@ pub struct Tally {
     pub reloads: u64,
     /// Changes of the record that were asked for.
     pub mark_writes: u64,
-    /// Records that holders have shown not to be the last.
+    /// Records that were not believed: written at another etcd, or shown by holders not to be the last.
     pub records_distrusted: u64,
     /// The outcomes of claims.
     pub claims: ClaimTally,

@@ -191,7 +191,7 @@ fn node(encoder: &mut DescriptorEncoder<'_>, status: &NodeStatus) -> fmt::Result
     let tally = status.tally;
     counter(encoder, "lessor_asks", "Requests for capacity", tally.asks)?;
     counter(encoder, "lessor_asks_refused", "Requests for capacity that were refused", tally.refused)?;
-    let help = "Records that holders have shown to be out of date";
+    let help = "Records that were not believed: of another etcd, or shown by holders to be out of date";
     counter(encoder, "lessor_records_distrusted", help, tally.records_distrusted)?;
     counter(encoder, "lessor_asks_misdirected", "Requests meant for another epoch", tally.misdirected)?;
     counter(encoder, "lessor_grants", "Leases given or renewed", tally.granted)?;

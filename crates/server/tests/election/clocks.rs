@@ -31,7 +31,7 @@ fn obey(candidate: &mut Candidate, now: Time, keeps_back: bool) -> Vec<(u64, Ans
             }
             Call::GrantLease { .. } => Answer::Granted { lease: LeaseId(5), ttl: TTL },
             Call::Campaign { .. } => Answer::Won { revision: 2 },
-            Call::ReadRecord { .. } => Answer::Record { stored: vec![], more: false },
+            Call::ReadRecord { .. } => Answer::Record { stored: vec![], more: false, cluster: None },
             Call::Write(_) => Answer::Written { revision: 3 },
             Call::KeepAlive { .. } => Answer::KeptAlive { ttl: TTL },
             other => panic!("{other:?} comes later"),

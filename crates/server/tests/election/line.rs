@@ -6,15 +6,26 @@ use lessor_proto::{Epoch, Time};
 use lessor_server::election::call::{Action, Answer, Call, LeaseId, Stored};
 use lessor_server::election::record::next_epoch;
 use lessor_server::election::{Candidate, ElectionConfig, Event};
-use lessor_server::record::Record;
+use lessor_server::record::{EtcdCluster, Record};
 
 /// A task is elected at `date` by an etcd at `revision` that holds `epoch`. Gives back the number of the epoch, what it found,
 /// and what it wrote before it said so.
 fn elected(date: u64, revision: u64, epoch: Option<&str>) -> (Epoch, Record, String) {
+    let (epoch, record, written) = elected_at(date, revision, &stored(epoch), None);
+    (epoch, record, written[0].1.clone())
+}
+
+/// The same at the etcd `cluster` that holds `stored`; what was written are keys and their values.
+pub(crate) fn elected_at(
+    date: u64,
+    revision: u64,
+    stored: &[Stored],
+    cluster: Option<EtcdCluster>,
+) -> (Epoch, Record, Vec<(String, String)>) {
     let mut candidate =
         Candidate::new(Time::ZERO, ElectionConfig::new("root", "a:1", 7)).expect("it can work");
     candidate.set_date(Duration::from_millis(date));
-    let (mut now, mut written) = (Time::ZERO, String::new());
+    let (mut now, mut written) = (Time::ZERO, Vec::new());
     for _ in 0..100 {
         while let Some(event) = candidate.next_event() {
             if let Event::Elected { epoch, record } = event {
@@ -27,9 +38,11 @@ fn elected(date: u64, revision: u64, epoch: Option<&str>) -> (Epoch, Record, Str
                     Call::Read { .. } => Answer::Read { stored: None, revision },
                     Call::GrantLease { ttl } => Answer::Granted { lease: LeaseId(5), ttl },
                     Call::Campaign { .. } => Answer::Won { revision },
-                    Call::ReadRecord { .. } => Answer::Record { stored: stored(epoch), more: false },
+                    Call::ReadRecord { .. } => {
+                        Answer::Record { stored: stored.to_vec(), more: false, cluster }
+                    }
                     Call::Write(txn) => {
-                        written.clone_from(&txn.puts[0].1);
+                        written.clone_from(&txn.puts);
                         Answer::Written { revision: revision + 1 }
                     }
                     Call::KeepAlive { .. } => Answer::KeptAlive { ttl: Duration::from_secs(10) },
@@ -55,7 +68,7 @@ fn stored(epoch: Option<&str>) -> Vec<Stored> {
     epoch.map(stored).into_iter().collect()
 }
 
-const MONDAY: u64 = 1_790_000_000_000;
+pub(crate) const MONDAY: u64 = 1_790_000_000_000;
 const TUESDAY: u64 = MONDAY + 86_400_000;
 
 #[test]

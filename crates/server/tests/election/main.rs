@@ -2,4 +2,5 @@
 
 mod clocks;
 mod line;
+mod restored;
 mod stories;

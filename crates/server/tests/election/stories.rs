@@ -219,7 +219,7 @@ impl Story {
             }
             ("keep", "alive") => Answer::KeptAlive { ttl: duration(words.next()) },
             ("keep", "gone") => Answer::KeptAlive { ttl: Duration::ZERO },
-            ("record", "empty") => Answer::Record { stored: Vec::new(), more: false },
+            ("record", "empty") => Answer::Record { stored: Vec::new(), more: false, cluster: None },
             ("record", "of") => {
                 let mut stored = vec![header(words.number(), words)];
                 for mark in words.0.by_ref() {
@@ -227,11 +227,11 @@ impl Story {
                     let value = format!("1 millionths {millionths}");
                     stored.push(key(&format!("lessor/root/mark/{resource}"), &value, 3, 3, None));
                 }
-                Answer::Record { stored, more: false }
+                Answer::Record { stored, more: false, cluster: None }
             }
             ("record", "broken") => {
                 let broken = key("lessor/root/reign", "9 something of a later version", 3, 3, None);
-                Answer::Record { stored: vec![broken], more: false }
+                Answer::Record { stored: vec![broken], more: false, cluster: None }
             }
             ("write", "done") => Answer::Written { revision: words.number() },
             // Refused: the key is ours, and the last write in the record is that of the epoch, its number `write`.

@@ -10,6 +10,7 @@ use tonic::Code;
 
 use super::endpoints::Endpoint;
 use crate::election::call::{Answer, Call, Failure, LeaseId, Stored, Txn as Write};
+use crate::record::EtcdCluster;
 
 /// Makes a call and waits for the answer for so long.
 pub(super) async fn make(endpoint: &Endpoint, call: Call, timeout: Duration) -> Result<Answer, Failure> {
@@ -49,7 +50,8 @@ async fn make_with(endpoint: &Endpoint, client: &mut Client, call: Call) -> Resu
                 .with_limit(i64::try_from(limit).unwrap_or(i64::MAX))
                 .with_sort(SortTarget::Key, SortOrder::Ascend);
             let got = client.get(from, Some(options)).await?;
-            Ok(Answer::Record { stored: got.kvs().iter().map(stored).collect(), more: got.more() })
+            let cluster = got.header().and_then(cluster);
+            Ok(Answer::Record { stored: got.kvs().iter().map(stored).collect(), more: got.more(), cluster })
         }
         Call::Write(write) => written(&client.txn(transaction(write)).await?),
         Call::Revoke { lease } => {
@@ -165,6 +167,12 @@ fn behind(prefix: &str) -> Vec<u8> {
 
 fn revision(header: Option<&ResponseHeader>) -> u64 {
     unsigned(header.map_or(0, ResponseHeader::revision))
+}
+
+/// The etcd that answers, if it says which it is.
+fn cluster(header: &ResponseHeader) -> Option<EtcdCluster> {
+    let (id, term) = (header.cluster_id(), header.raft_term());
+    (id != 0).then_some(EtcdCluster { id, term })
 }
 
 fn revision_out(revision: u64) -> i64 {

@@ -20,7 +20,7 @@ use super::traffic::CallKind;
 use super::watcher::Watcher;
 use crate::election::call::{Action, Answer, Failure, Watched};
 use crate::election::{Candidate, Event, Ticket};
-use crate::record::RecordChange;
+use crate::record::{EtcdCluster, Record, RecordChange};
 
 /// The failure of a write, as far as is known: this task does not lead, or not any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -145,6 +145,9 @@ impl Task {
             Event::Elected { epoch, record } => {
                 self.authority.traffic.elections.fetch_add(1, Ordering::Relaxed);
                 info!(epoch = epoch.0, marks = record.marks.len(), "elected");
+                if record.is_copy {
+                    warn_of_copy(record);
+                }
             }
             Event::Lapsed => warn!("authority has lapsed"),
             Event::Resumed => info!("authority resumed"),
@@ -243,6 +246,17 @@ impl Task {
             let _ = done.send(Err(NotWritten));
         }
     }
+}
+
+/// Says that a record is not believed, and why.
+fn warn_of_copy(record: &Record) {
+    let name = |cluster: Option<EtcdCluster>| cluster.map_or("unknown".to_owned(), |it| it.to_string());
+    warn!(
+        written_at = name(record.written_at),
+        read_at = name(record.read_at),
+        last_epoch = record.epoch.0,
+        "the record at etcd is not believed: it was written at another cluster, or at a later state of this one"
+    );
 }
 
 /// One cluster, and one prefix in it. (FNV-1a: all tasks have to agree.)
