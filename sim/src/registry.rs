@@ -7,7 +7,7 @@ use std::time::Duration;
 use lessor_proto::{Amount, Epoch, ResourceId, Time};
 use lessor_server::election::call::{Answer, Call, Failure, Txn};
 use lessor_server::election::record::RecordKeys;
-use lessor_server::record::{Record, RestOver};
+use lessor_server::record::{Record, RestOver, Unknown};
 
 use crate::clock::Clock;
 use crate::etcd::Etcd;
@@ -218,7 +218,11 @@ impl Part {
                 self.record.longest_safe_lease = length("longest_safe_lease_ns");
                 self.record.authority = length("authority_ns");
                 self.record.closed = after("closed") == Some("yes");
-                self.record.unknown = after("unknown") == Some("yes");
+                self.record.unknown = match after("unknown") {
+                    Some("floors") => Unknown::Floors,
+                    Some(_) => Unknown::All,
+                    None => Unknown::Nothing,
+                };
                 self.record.epoch = by.unwrap_or_default();
                 let over = |name: &str| number(name).map(Duration::from_nanos);
                 rest_over = over("rest_over_ns").zip(over("safe_rest_over_ns"));

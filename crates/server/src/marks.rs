@@ -30,10 +30,10 @@ use lessor_proto::{Amount, Drift, Epoch, ResourceId, Time};
 use crate::config::NodeConfig;
 use crate::ledger::Ceiling;
 use crate::mutation::Rule;
-use crate::record::{EarlierStop, Longest, Record, RecordChange, RestOver, Terms};
+use crate::record::{EarlierStop, Longest, Record, RecordChange, RestOver, Terms, Unknown};
 use crate::repository::Kind;
 
-use self::header::Heading;
+use self::header::{Heading, UnknownUntil};
 use self::need::NeedValue;
 pub(crate) use self::need::{Need, Over};
 
@@ -103,8 +103,8 @@ pub(crate) struct Settled {
     pub(crate) resources: Vec<ResourceId>,
     /// Whether longer leases may be granted than before.
     pub(crate) longer: bool,
-    /// Whether it says from here on that more may be out than the marks say.
-    pub(crate) unknown: bool,
+    /// The resources of which it says from here on that more may be out than the marks say, if it did not.
+    pub(crate) unknown: Unknown,
 }
 
 /// The time after the first due mark at which all that is due is written.
@@ -151,8 +151,8 @@ impl Marks {
                 config_version: record.config_version,
                 past: past.to_vec(),
                 before: (if record.closed { Duration::ZERO } else { record.authority }, opens),
-                unknown_until: Time::ZERO,
-                untold: false,
+                unknown_until: UnknownUntil::default(),
+                untold: Unknown::Nothing,
                 earlier_doubtful: !earlier.is_empty(),
                 earlier,
             },
@@ -228,12 +228,12 @@ impl Marks {
         }
     }
 
-    /// Before `until` it is not known what is out from before, if that is later than what was said so far; absent: that is not
-    /// known as long as there is no template.
-    pub(crate) fn learn_until(&mut self, now: Time, until: Option<Time>) {
-        self.header.untold = until.is_none();
-        self.header.unknown_until = self.header.unknown_until.max(until.unwrap_or(Time::ZERO));
-        if now < self.header.unknown_until && !self.header.says_unknown() {
+    /// Before `until` it is not known what is out from before of `unknown`, if that is later than what was said so far; absent:
+    /// that is not known as long as there is no template.
+    pub(crate) fn learn_until(&mut self, now: Time, unknown: Unknown, until: Option<Time>) {
+        self.header.untold = if until.is_none() { unknown } else { Unknown::Nothing };
+        self.header.unknown_until.extend(unknown, until.unwrap_or(Time::ZERO));
+        if self.header.unknown_until.at(now) > self.header.says_unknown() {
             self.hurry(now);
         }
     }
@@ -244,9 +244,19 @@ impl Marks {
         self.hurry(now);
     }
 
-    /// The longest leases of which the record says for certain that they may be out beyond the marks, if it says that of any.
-    pub(crate) fn learnt_longest(&self) -> Option<Longest> {
-        self.header.written.filter(|written| written.unknown).map(Terms::longest)
+    /// The longest leases of which the record says for certain that they may be out, beyond the marks where it says that.
+    pub(crate) fn learnt_longest(&self) -> Longest {
+        self.header.written.map_or(Longest::default(), Terms::longest)
+    }
+
+    /// The resources of which the record says for certain that more may be out than the marks say.
+    pub(crate) fn says_unknown(&self) -> Unknown {
+        self.header.says_unknown()
+    }
+
+    /// The resources of which more is out than the marks say.
+    fn unmarked(&self) -> Unknown {
+        self.beyond.iter().map(|id| Unknown::with(id.is_floor())).max().unwrap_or_default()
     }
 
     /// The version of a configuration that was in force and is later than the one that is now, if there is such a one.
@@ -338,7 +348,7 @@ impl Marks {
             let told = (!self.rests.is_empty()).then_some(now + LOOKS);
             self.looks_at = told.into_iter().chain(over.next(now).map(|at| at + LET_END)).min();
         }
-        let header = self.header.at(now, self.beyond.is_empty(), self.rest_over(now, over));
+        let header = self.header.at(now, self.unmarked(), self.rest_over(now, over));
         let tells = header.rest_over.is_some() && (looks || !values.is_empty());
         let header = (tells || self.header.is_news(header)).then_some(header);
         (!values.is_empty() || header.is_some()).then(|| self.write(values, header, over, proof))
@@ -349,7 +359,10 @@ impl Marks {
         let (write, over) = self.in_flight.take_if(|(write, _)| write.ticket == ticket)?;
         let mut settled = Settled::default();
         if let Some(header) = write.change.terms.filter(|_| committed) {
-            settled.unknown = header.unknown && !self.header.says_unknown();
+            settled.unknown = match header.unknown > self.header.says_unknown() {
+                true => header.unknown,
+                false => Unknown::Nothing,
+            };
             let before = self.header.written.replace(header).map_or(Longest::default(), Terms::longest);
             self.header.doubtful = false;
             self.header.earlier_doubtful &= write.change.earlier.as_ref() != Some(&self.header.earlier);
@@ -416,7 +429,7 @@ impl Marks {
         let values: BTreeMap<ResourceId, NeedValue> = self.marks.iter().map(value).collect();
         let closed = now >= self.header.before.1;
         self.note_rests(&values);
-        let header = self.header.at(now, self.beyond.is_empty(), self.rest_over(now, over));
+        let header = self.header.at(now, self.unmarked(), self.rest_over(now, over));
         MarkWrite { closed, ..self.write(values, Some(header), over, proof) }
     }
 
@@ -431,7 +444,7 @@ impl Marks {
             return None;
         }
         let falling = self.falling.first().map(|&(at, _)| at);
-        let learnt = self.header.learnt_at().filter(|_| self.beyond.is_empty());
+        let learnt = self.header.learnt_at(self.unmarked());
         let changes = [falling, self.header.changes_at(), learnt, self.looks_at].into_iter().flatten();
         let at = changes.fold(self.due_at, Time::min);
         (at < Time::MAX).then(|| at.max(self.not_before))

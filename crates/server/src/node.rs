@@ -34,7 +34,7 @@ use crate::date::Date;
 pub use crate::marks::MarkWrite;
 use crate::marks::{Marks, Need};
 use crate::measured::{Measured, Measurements};
-use crate::record::Longest;
+use crate::record::{Longest, Unknown};
 use crate::repository::{Repository, Template};
 pub use crate::resource::{Books, ChildBook, ClaimTally, ConnectionMark};
 use crate::resource::{CallContext, Holder, Life, PROMPT, Resource, SOON, Sessions};
@@ -45,7 +45,7 @@ pub use crate::streams::{Output, Peer, PeerTable};
 use self::admission::AdmittedParts;
 use self::domains::Sharing;
 pub use self::doubt::LearningTimes;
-use self::doubt::{learns, told};
+use self::doubt::told;
 use self::heartbeats::Heartbeats;
 use self::names::Names;
 pub use self::names::{NameWarning, NamesStatus};
@@ -103,8 +103,8 @@ impl Node {
         let mut marks = config.marks.then(|| Marks::new(now, &config, longest(&repository, &config)));
         if let Some(marks) = &mut marks {
             marks.set_config_version(now, repository.version());
-            if learns(&config) {
-                marks.learn_until(now, told(&repository, &config).map(|longest| now + longest));
+            for (unknown, time) in told(&repository, &config) {
+                marks.learn_until(now, unknown, time.map(|time| now + time));
             }
         }
         let is_copy = config.record.as_ref().is_some_and(|record| record.is_copy);
@@ -418,10 +418,12 @@ fn call_context<'a>(
 ) -> CallContext<'a> {
     let unlimited = Longest { lease: Duration::MAX, safe_lease: Duration::MAX };
     let longest = marks.as_ref().map_or(unlimited, Marks::longest);
-    let learnt_longest = marks.as_ref().map_or(Some(unlimited), Marks::learnt_longest);
+    let learnt_longest = marks.as_ref().map_or(unlimited, Marks::learnt_longest);
+    let says_unknown = marks.as_ref().map_or(Unknown::All, Marks::says_unknown);
     let [since, led] = times;
     let (session, caller) = (sessions.number(), sessions.caller);
-    CallContext { config, since, led, longest, learnt_longest, session, caller, date: Date::default() }
+    let date = Date::default();
+    CallContext { config, since, led, longest, says_unknown, learnt_longest, session, caller, date }
 }
 
 /// The template that covers a resource: one of the repository's or, by Doorman's rule where that is switched on, the one

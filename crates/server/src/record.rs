@@ -3,6 +3,7 @@
 //! Where it is kept, at etcd or in a file, and in which form, is the matter of [`crate::election`].
 
 mod cluster;
+mod unknown;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,6 +15,7 @@ use crate::ledger::{Ghost, Part};
 use crate::repository::Kind;
 
 pub use self::cluster::EtcdCluster;
+pub use self::unknown::Unknown;
 
 /// The facts that a leader must know of those before it: the most that may be out under them, and how long they
 /// may act.
@@ -60,9 +62,9 @@ pub struct Record {
     /// Set when those are not one etcd that has gone on: it may be an old copy, and leaders may have led of which it knows
     /// nothing.
     pub is_copy: bool,
-    /// Set when it is not known how much is out of anything: the record has been lost, or there has never been one.
-    /// Marks say nothing; the times for which leases last and leaders act are no less than those given here.
-    pub unknown: bool,
+    /// The resources of which it is not known how much is out: the record has been lost, or there has never been one.
+    /// Their marks say nothing; the times for which leases last and leaders act are no less than those given here.
+    pub unknown: Unknown,
     /// It is not certain that the last leader has stopped: nothing is believed of what holders show before all of it has
     /// ended.
     pub unsure: bool,
@@ -114,8 +116,8 @@ pub struct Terms {
     pub authority: Duration,
     /// The configuration in force.
     pub config_version: u64,
-    /// Whether more may be out than the marks say.
-    pub unknown: bool,
+    /// The resources of which more may be out than the marks say.
+    pub unknown: Unknown,
     /// For how long, at the most, what was left from before this leader may be out; absent: nothing is said of that, and all that
     /// is out counts as its own.
     pub rest_over: Option<RestOver>,
@@ -209,7 +211,8 @@ impl Record {
     /// Returns the leaders before one that began at `since`, as that one writes them down.
     pub(crate) fn to_tell(&self, since: Time, drift: Drift) -> Vec<EarlierStop> {
         let until = |epoch| self.counts_until(epoch, since, drift);
-        let stops = self.stops.iter().filter(|_| !self.unknown);
+        // Floors are never shown by those for whom this is.
+        let stops = self.stops.iter().filter(|_| !self.unknown.is_of(false));
         stops.map(|(&epoch, &stop)| EarlierStop { epoch, stop, until: until(epoch) }).collect()
     }
 

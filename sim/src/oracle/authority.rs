@@ -79,7 +79,7 @@ impl Simulation {
             false => record.longest_lease,
         };
         let echoed = |grant: &Grant| grant.order.is_some_and(|order| order.epoch < record.epoch);
-        let counts = |grant: &&Grant| !(record.unknown && echoed(grant));
+        let counts = |grant: &&Grant| !(record.unknown.is_of(grant.resource.is_floor()) && echoed(grant));
         if let Some(grant) = grants.iter().filter(counts).find(|grant| grant.length > longest(grant)) {
             let (length, longest) = (grant.length, longest(grant));
             self.oracle.fail(6, || format!("task {task} grants for {length:?}, and {longest:?} is written"));
@@ -96,7 +96,7 @@ impl Simulation {
         let rest = record.rests.get(id).copied().unwrap_or(Amount::ZERO);
         let kind = record.kinds.get(id).copied();
         let over = if id.is_floor() { record.rest_over.safe_lease } else { record.rest_over.lease };
-        let (epoch, unknown, closed) = (record.epoch, record.unknown, record.closed);
+        let (epoch, unknown, closed) = (record.epoch, record.unknown.is_of(id.is_floor()), record.closed);
         let ending = books.ghost_parts.ending_by(self.local(Actor::Task(task)) + over + ROUNDING);
         let total = books.total;
         let lasting = total - u128::from(ending.as_micros());

@@ -8,7 +8,7 @@ use lessor_proto::message::{Down, Leader};
 use lessor_proto::{Epoch, Time};
 use lessor_server::election::state::State;
 use lessor_server::node::{Node, NodeConfig, ParentConfig, PeerTable};
-use lessor_server::record::Record;
+use lessor_server::record::{Record, Unknown};
 use lessor_server::token::{Key, TokenKeys};
 
 use super::{Event, Journal, Simulation, ToHolder, ToNode};
@@ -80,7 +80,7 @@ impl Simulation {
                 (Some(line), None, is_known.then(|| self.left_at_etcd(task, *read)))
             }
         };
-        let learns = is_succession && record.as_ref().is_none_or(|record| record.unknown);
+        let learns = is_succession && record.as_ref().is_none_or(|record| record.unknown > Unknown::Nothing);
         let read = record.clone().unwrap_or_default();
         let config = NodeConfig { line, ..self.node_config(task, epoch, keeps, record) };
         let now = self.local(actor);

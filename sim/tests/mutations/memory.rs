@@ -7,7 +7,7 @@ use lessor_proto::{Amount, ClientId, Drift, Epoch, Incarnation, ReportId, Time};
 use lessor_server::election::call::{Action, Answer, Call, LeaseId, Stored};
 use lessor_server::election::{Candidate, ClockBounds, ElectionConfig, Event};
 use lessor_server::node::{Node, NodeConfig};
-use lessor_server::record::{EtcdCluster, Record};
+use lessor_server::record::{EtcdCluster, Record, Unknown};
 use lessor_server::repository::{Glob, Kind, Repository, SafeCapacity, Template};
 use lessor_sim::mutation::Mutation;
 use lessor_sim::plan::{DiskPlan, Election, EtcdPlan, Keeps, Memory, SimulationPlan, Terms};
@@ -101,7 +101,7 @@ pub(crate) fn shorter_leases(without: Option<Mutation>) -> Option<String> {
 /// Before the start 10 were out to somebody who is not heard of yet, and the record has been lost. A newcomer asks for all there
 /// is.
 pub(crate) fn an_empty_record(without: Option<Mutation>) -> Option<String> {
-    let mut node = begin(without, true, Some(Record { unknown: true, ..Record::default() }));
+    let mut node = begin(without, true, Some(Record { unknown: Unknown::All, ..Record::default() }));
     let early = ask(&mut node, 1, "newcomer", None);
     let late = ask(&mut node, 60, "newcomer", None);
     assert!(late > Amount::ZERO, "it is served when all of that is over");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Release, Report, WallClock};
 use lessor_proto::{Amount, ClientId, Drift, Epoch, Time};
 use lessor_server::node::{Node, NodeConfig};
-use lessor_server::record::Record;
+use lessor_server::record::{Record, Unknown};
 use lessor_server::repository::{Legacy, Repository, Template};
 use lessor_server::token::{Key, TokenKeys};
 use lessor_sim::mutation::Mutation;
@@ -136,7 +136,7 @@ fn learnt_when_it_is_over(without: Option<Mutation>, mut a: Poller) -> Option<St
     a.poll(&mut first, 0, CAPACITY);
     b.poll(&mut first, 70, CAPACITY);
     assert_eq!((a.believes(70), b.believes(70)), (Amount::ZERO, units(CAPACITY)), "it is the other's now");
-    let mut next = lead(without, 2, 80, Record { unknown: true, ..Record::default() });
+    let mut next = lead(without, 2, 80, Record { unknown: Unknown::All, ..Record::default() });
     let template = Template { learning: LEASE, ..Template::clone(&repository(CAPACITY).templates()[0]) };
     next.reload(second(80), Repository::new(vec![template]).expect("it holds together"));
     a.poll(&mut next, 81, CAPACITY);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use lessor_client::Transport;
 use lessor_proto::{Drift, Epoch};
 use lessor_server::node::{Node, NodeConfig, ParentConfig};
-use lessor_server::record::Record;
+use lessor_server::record::{Record, Unknown};
 use lessor_server::repository::{Repository, Template};
 use lessor_server::token::{Key, TokenKeys};
 use lessor_sim::mutation::Mutation;
@@ -63,7 +63,11 @@ pub(crate) fn asked_again_and_again(without: Option<Mutation>) -> Option<String>
 /// The first leader that finds nothing in its record and has a key of its own is asked before claims are open, and after that.
 pub(crate) fn of_another_key(without: Option<Mutation>) -> Option<String> {
     let config = NodeConfig {
-        record: Some(Record { unknown: true, authority: Duration::from_secs(4), ..Record::default() }),
+        record: Some(Record {
+            unknown: Unknown::All,
+            authority: Duration::from_secs(4),
+            ..Record::default()
+        }),
         keys: Some(TokenKeys::new(Key::new([5; 32]))),
         rules: without.map(Mutation::node).unwrap_or_default(),
         drift: Drift::NONE,

@@ -7,7 +7,7 @@ use lessor_client::internals::session::{self, Action};
 use lessor_proto::message::{Ask, Band, Has, HolderKind, Lasts, Order, Report};
 use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, ParentConfig};
-use lessor_server::record::{Record, Terms};
+use lessor_server::record::{Record, Terms, Unknown};
 use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
 use lessor_sim::mutation::Mutation;
 
@@ -81,16 +81,16 @@ fn ask(node: &mut Node, now: Time, id: u64, shown: Option<u64>) -> Option<Amount
 /// A root has learnt for as long as its templates said when others come by which it is to learn for longer. A client shows 6
 /// before the record can say so.
 pub(crate) fn shown_before(without: Option<Mutation>) -> Option<String> {
-    let unknown = Record { unknown: true, ..Record::default() };
+    let unknown = Record { unknown: Unknown::All, ..Record::default() };
     let mut node = begin(without, unknown, None, leases(SHORT));
     write(&mut node, at(0));
     let header = write(&mut node, at(30)).expect("it has learnt");
-    assert!(!header.unknown, "and says so");
+    assert!(header.unknown == Unknown::Nothing, "and says so");
     node.reload(at(31), leases(LONG));
     ask(&mut node, at(31), 1, Some(6));
     let early = node.books(at(31), &resource()).map_or(0, |books| books.total);
     let header = write(&mut node, at(31)).expect("it learns again");
-    assert!(header.unknown, "and says so");
+    assert!(header.unknown == Unknown::All, "and says so");
     assert_eq!(ask(&mut node, at(32), 2, Some(6)), Some(units(6)), "who shows a lease keeps it");
     (early > 0).then(|| format!("{early} are charged, and a successor would find that nothing is out"))
 }
@@ -98,9 +98,9 @@ pub(crate) fn shown_before(without: Option<Mutation>) -> Option<String> {
 /// A root begins with an empty record, and without templates.
 pub(crate) fn without_templates(without: Option<Mutation>) -> Option<String> {
     let told = Repository::new(Vec::new()).expect("an empty one");
-    let mut node = begin(without, Record { unknown: true, ..Record::default() }, None, told);
+    let mut node = begin(without, Record { unknown: Unknown::All, ..Record::default() }, None, told);
     let header = write(&mut node, at(0)).expect("the first write");
-    (!header.unknown).then(|| "a successor would find that nothing is out".to_owned())
+    (header.unknown == Unknown::Nothing).then(|| "a successor would find that nothing is out".to_owned())
 }
 
 /// The record of a leaf says that nothing is out in its line of succession, which has just begun. A client has 8 of a leader

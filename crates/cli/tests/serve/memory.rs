@@ -152,6 +152,30 @@ async fn a_server_that_remembers_comes_back_as_a_successor_does() {
     house.stop().await;
 }
 
+#[tokio::test]
+async fn in_the_first_hour_a_server_that_remembers_knows_its_leases_and_learns_floors() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = leases(6, "").replace("safe_capacity: 5", "safe_fraction: 0.1");
+    let mut house = remembering(&config, &directory).await;
+    let mut polls = holder("polls", 40.0);
+    served(&mut polls, &mut house.capacity().await, &[]).await;
+    house.crash().await;
+
+    let house = house.start_again().await;
+    let (mut server, mut newcomer) = (house.capacity().await, holder("newcomer", 100.0));
+    served(&mut newcomer, &mut server, &[&polls]).await;
+    assert!(polls.holds() > Amount::ZERO, "what it has is over, and could have been learnt meanwhile");
+    let learning = house.logged("learning what floors are out: no new floor is granted for that long");
+    let floors = learning.map(|line| line["fields"]["floors"].as_str().unwrap().to_owned());
+    assert!(floors.as_ref().is_some_and(|floors| floors.starts_with("36")), "{floors:?}");
+    let mut floor = Holder::new("newcomer", Nature::Knows, "db|safe", 5.0);
+    ask(&mut floor, &mut server).await;
+    assert_eq!(floor.holds(), Amount::ZERO, "nobody knows what floors are out");
+    assert_eq!(house.metric("lessor_learning{resource=\"db\"}").await, 0.0);
+    assert_eq!(house.metric("lessor_learning{resource=\"db|safe\"}").await, 1.0);
+    house.stop().await;
+}
+
 /// A client of Doorman's, which sends the whole lease back and knows nothing of it.
 fn poller(name: &str, wants: f64) -> Holder {
     Holder::new(name, Nature::Echoes, "db", wants)

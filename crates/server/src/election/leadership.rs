@@ -25,7 +25,7 @@ use super::mutation::ElectionRule;
 use super::reader::Reader;
 use super::record::{epoch_apart, next_epoch};
 use super::writer::{Writer, Wrote};
-use crate::record::{EtcdCluster, Record, RecordChange, Terms};
+use crate::record::{EtcdCluster, Record, RecordChange, Terms, Unknown};
 
 /// The lease that a candidate has been granted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -372,7 +372,7 @@ fn opening(record: &Record, config: &ElectionConfig) -> Terms {
         authority: config.authority.max(before),
         config_version: record.config_version,
         // Nobody has granted anything in an epoch that has just begun, and nothing is known of before the first.
-        unknown: record.unknown || record.is_first(),
+        unknown: if record.is_first() { Unknown::All } else { record.unknown },
         // All that is out may be claimed and renewed.
         rest_over: None,
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lessor_proto::{Drift, Epoch, Time};
 
 use super::bound::ClockBounds;
-use crate::record::{EtcdCluster, Record, RestOver};
+use crate::record::{EtcdCluster, Record, RestOver, Unknown};
 
 // === impl Record ===
 
@@ -24,7 +24,7 @@ impl Record {
         Record {
             read_at,
             is_copy: true,
-            unknown: true,
+            unknown: Unknown::All,
             authority: authority.max(self.authority),
             closed: false,
             stopped: None,
@@ -45,7 +45,7 @@ impl Record {
     #[must_use]
     pub fn left(read: Record, now: Time, bounds: &ClockBounds, authority: Duration, drift: Drift) -> Record {
         if read.is_first() {
-            return Record { unknown: true, authority, ..Record::default() };
+            return Record { unknown: Unknown::All, authority, ..Record::default() };
         }
         if read.is_copy {
             // Others may have led since its last leader stopped.

@@ -19,7 +19,8 @@
 //! under another epoch, or without it, all of the mark is the leader's own.
 //! The name of the node has its slashes and per cent signs escaped, so that no node's keys begin like another's. The first word is
 //! the version of the form. Behind `longest_lease_ns` stands `longest_safe_lease_ns 3600000000000` where there are floors.
-//! At the end stands `unknown yes` while the leader does not know what was out before it, and `line 5577006791947779410`: drawn
+//! At the end stands `unknown yes` while the leader does not know what was out before it, or `unknown floors` while that is so of
+//! floors only, and `line 5577006791947779410`: drawn
 //! by the first who led by this record, and the same for all who do after it; behind it `since 12` is the epoch of that first one,
 //! where that is known. `epoch` and `write` say whose write was
 //! the last, and which of them; every write puts them,
@@ -46,7 +47,7 @@ use self::fault::bad;
 pub(super) use self::fault::{FORM, later};
 pub(super) use self::mark::{Mark, Rest};
 use super::call::Stored;
-use crate::record::{EarlierStop, EtcdCluster, Record, RestOver, Terms};
+use crate::record::{EarlierStop, EtcdCluster, Record, RestOver, Terms, Unknown};
 
 /// The keys of one node.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -101,7 +102,7 @@ pub(super) struct KeyHolder {
 }
 
 const HEADER: &str = "1 epoch _ write _ longest_lease_ns _ [longest_safe_lease_ns _] authority_ns _ closed yes|no \
-                      config_version _ [unknown yes] [line _ [since _]] [rest_over_ns _ safe_rest_over_ns _] (numbers for _)";
+                      config_version _ [unknown yes|floors] [line _ [since _]] [rest_over_ns _ safe_rest_over_ns _] (numbers for _)";
 const STOP: &str = "1 epoch _ write _ clock_ns _ (numbers for _)";
 const EARLIER: &str = "1 epoch _ and of each stopped _ clock_ns _ until_ns _ (numbers for _)";
 const HOLDER: &str = "1 nonce _ address _";
@@ -240,7 +241,11 @@ impl RecordHeader {
     pub(super) fn encode(&self) -> String {
         let Terms { longest_lease, longest_safe_lease, authority, config_version, unknown, rest_over } =
             self.terms;
-        let unknown = if unknown { " unknown yes" } else { "" };
+        let unknown = match unknown {
+            Unknown::Nothing => "",
+            Unknown::Floors => " unknown floors",
+            Unknown::All => " unknown yes",
+        };
         let line = match self.line {
             0 => String::new(),
             line if self.first_epoch == Epoch::default() => format!(" line {line}"),
@@ -287,10 +292,14 @@ impl RecordHeader {
                 },
             };
             let config_version = number(&mut words, "config_version")?;
-            let (mut unknown, mut line, mut first_epoch) = (false, 0, Epoch::default());
+            let (mut unknown, mut line, mut first_epoch) = (Unknown::Nothing, 0, Epoch::default());
             let mut word = words.next();
             if word == Some("unknown") {
-                unknown = (words.next()? == "yes").then_some(true)?;
+                unknown = match words.next()? {
+                    "yes" => Unknown::All,
+                    "floors" => Unknown::Floors,
+                    _ => return None,
+                };
                 word = words.next();
             }
             if word == Some("line") {
@@ -513,7 +522,7 @@ mod tests {
         #[test]
         fn what_is_written_is_read(
             epoch in any::<u64>().prop_map(Epoch), write: u64, longest_lease: u64, longest_safe_lease: u64, authority: u64, closed: bool, config_version: u64, micros: u64,
-            unknown: bool, line: u64, first_epoch: u64, rest_over: Option<(u64, u64)>, rest: Option<(u64, u64)>,
+            unknown in 0..3_u8, line: u64, first_epoch: u64, rest_over: Option<(u64, u64)>, rest: Option<(u64, u64)>,
             kind in 0..3_u8, nonce: u64, address in "[a-z0-9:. -]{1,40}", token in prop::collection::vec(any::<u8>(), 0..50),
         ) {
             let terms = Terms {
@@ -521,7 +530,7 @@ mod tests {
                 longest_safe_lease: Duration::from_nanos(longest_safe_lease),
                 authority: Duration::from_nanos(authority),
                 config_version,
-                unknown,
+                unknown: [Unknown::Nothing, Unknown::Floors, Unknown::All][usize::from(unknown)],
                 rest_over: rest_over.map(|(lease, safe_lease)| RestOver {
                     lease: Duration::from_nanos(lease),
                     safe_lease: Duration::from_nanos(safe_lease),

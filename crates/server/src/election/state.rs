@@ -23,7 +23,7 @@ use lessor_proto::{Epoch, Time};
 
 use super::call::Stored;
 use super::record::{BadRecord, EarlierStops, FORM, Mark, RecordHeader, RecordKeys, Rest, later, next_epoch};
-use crate::record::{Record, RecordChange, RestOver, Terms};
+use crate::record::{Record, RecordChange, RestOver, Terms, Unknown};
 
 /// The record of one node in a file.
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ impl State {
             },
             marks: BTreeMap::new(),
         };
-        state.header.terms.unknown = true;
+        state.header.terms.unknown = Unknown::All;
         state.succeed(date);
         state
     }
@@ -99,7 +99,7 @@ impl State {
     pub fn of_nobody(node: &str, line: u64) -> (State, Record) {
         let mut state = State::begin(node, line, 0);
         state.header.first_epoch = Epoch::default();
-        (state, Record { unknown: true, ..Record::default() })
+        (state, Record { unknown: Unknown::All, ..Record::default() })
     }
 
     /// Returns the state in the file of `node`, and the record that it leaves to a process that has the directory
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(record.marks, [(resource("queries per second"), Amount::from_units(70))].into());
         assert_eq!(
             (record.longest_lease, record.closed, record.unknown),
-            (Duration::from_secs(60), false, false)
+            (Duration::from_secs(60), false, Unknown::Nothing)
         );
         assert_eq!(record.proofs.len(), 1);
     }
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn nothing_is_known_of_before_the_first_header() {
         let record = State::begin("root", 99, DATE).read().unwrap();
-        assert!(record.unknown && !record.is_first(), "{record:?}");
+        assert!(record.unknown == Unknown::All && !record.is_first(), "{record:?}");
     }
 
     #[test]

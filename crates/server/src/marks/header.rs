@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lessor_proto::Time;
 
-use crate::record::{EarlierStop, Longest, RestOver, Terms};
+use crate::record::{EarlierStop, Longest, RestOver, Terms, Unknown};
 
 /// The header as it is to be.
 #[derive(Clone, Debug)]
@@ -23,20 +23,61 @@ pub(super) struct Heading {
     /// For how long the leader before may act unseen, and when it certainly does not.
     pub(super) before: (Duration, Time),
     /// Until then it is not known what is out from before.
-    pub(super) unknown_until: Time,
-    /// Nor after that: no template has said yet for how long anything of it may last.
-    pub(super) untold: bool,
+    pub(super) unknown_until: UnknownUntil,
+    /// Of these it is not known after that either: no template has said yet for how long anything of it may last.
+    pub(super) untold: Unknown,
     /// The leaders before this one whose leases may count still.
     pub(super) earlier: Vec<EarlierStop>,
     /// Whether the record may say something else of them.
     pub(super) earlier_doubtful: bool,
 }
 
+/// Until when it is not known what is out from before, of each class.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct UnknownUntil {
+    /// Of all.
+    all: Time,
+    /// Of floors, which is no sooner.
+    floors: Time,
+}
+
+// === impl UnknownUntil ===
+
+impl UnknownUntil {
+    /// It is not known before `until` what is out of `unknown`.
+    pub(super) fn extend(&mut self, unknown: Unknown, until: Time) {
+        if unknown == Unknown::All {
+            self.all = self.all.max(until);
+        }
+        if unknown > Unknown::Nothing {
+            self.floors = self.floors.max(until);
+        }
+    }
+
+    /// The classes of which it is not known at `now`.
+    pub(super) fn at(self, now: Time) -> Unknown {
+        match now {
+            _ if now < self.all => Unknown::All,
+            _ if now < self.floors => Unknown::Floors,
+            _ => Unknown::Nothing,
+        }
+    }
+
+    /// When it is of fewer than `unknown`.
+    fn end(self, unknown: Unknown) -> Option<Time> {
+        match unknown {
+            Unknown::All => Some(self.all),
+            Unknown::Floors => Some(self.floors),
+            Unknown::Nothing => None,
+        }
+    }
+}
+
 // === impl Heading ===
 
 impl Heading {
     /// The header that should be written at `now`.
-    pub(super) fn at(&mut self, now: Time, all_marked: bool, rest_over: Option<RestOver>) -> Terms {
+    pub(super) fn at(&mut self, now: Time, unmarked: Unknown, rest_over: Option<RestOver>) -> Terms {
         self.past.retain(|&(_, until)| now < until);
         let longest = self.past.iter().fold(self.longest, |longest, &(past, _)| longest.max(past));
         let (authority, until) = self.before;
@@ -46,7 +87,7 @@ impl Heading {
             longest_safe_lease: longest.safe_lease,
             authority: self.authority.max(before),
             config_version: self.config_version,
-            unknown: self.untold || now < self.unknown_until || !all_marked,
+            unknown: self.unknown_until.at(now).max(self.untold).max(unmarked),
             rest_over,
         }
     }
@@ -64,7 +105,7 @@ impl Heading {
         if let Some(written) = &mut self.written {
             let Longest { lease, safe_lease } = written.longest().min(header.longest());
             (written.longest_lease, written.longest_safe_lease) = (lease, safe_lease);
-            written.unknown &= header.unknown;
+            written.unknown = written.unknown.min(header.unknown);
         }
     }
 
@@ -79,14 +120,15 @@ impl Heading {
         self.earlier.clear();
     }
 
-    /// When it is to say that the marks are all there is to know, if it says that they are not.
-    pub(super) fn learnt_at(&self) -> Option<Time> {
-        self.written.filter(|written| written.unknown && !self.untold).map(|_| self.unknown_until)
+    /// When it is to say of more resources that the marks are all there is to know, where of `unmarked` they are not.
+    pub(super) fn learnt_at(&self, unmarked: Unknown) -> Option<Time> {
+        let said = self.says_unknown();
+        self.unknown_until.end(said).filter(|_| said > self.untold.max(unmarked))
     }
 
-    /// Whether it says for certain that more may be out than the marks say.
-    pub(super) fn says_unknown(&self) -> bool {
-        self.written.is_some_and(|written| written.unknown)
+    /// The resources of which it says for certain that more may be out than the marks say.
+    pub(super) fn says_unknown(&self) -> Unknown {
+        self.written.map_or(Unknown::Nothing, |written| written.unknown)
     }
 
     /// Whether it does not allow what is to be granted.

@@ -8,6 +8,7 @@ use lessor_proto::{Epoch, Time};
 use super::Node;
 use crate::config::{NodeConfig, learning};
 use crate::mutation::Rule;
+use crate::record::{Record, Unknown};
 use crate::repository::{Repository, Template};
 use crate::token::Bearer;
 
@@ -26,12 +27,19 @@ impl LearningTimes {
     /// The times of a node that begins with these settings.
     #[must_use]
     pub fn at_start(repository: &Repository, config: &NodeConfig) -> LearningTimes {
-        let knows = config.record.as_ref().map_or(config.marks, |record| !record.unknown);
+        let unlearnt = if config.marks { Unknown::Nothing } else { Unknown::All };
+        let unknown = config.record.as_ref().map_or(unlearnt, |record| record.unknown);
         // Below another node that one knows it.
-        match knows || config.parent.is_some() {
-            true => LearningTimes::default(),
-            false => LearningTimes::unknowing(repository, config),
+        match config.parent {
+            Some(_) => LearningTimes::default(),
+            None => LearningTimes::unknowing(repository, config).of(unknown),
         }
+    }
+
+    /// Those of what is not known.
+    fn of(self, unknown: Unknown) -> LearningTimes {
+        let of = |time, is_floor| if unknown.is_of(is_floor) { time } else { Duration::ZERO };
+        LearningTimes { leases: of(self.leases, false), floors: of(self.floors, true) }
     }
 
     /// The times of one that does not know what is out.
@@ -46,12 +54,6 @@ impl LearningTimes {
                 times.floors.max(template.floor().map_or(Duration::ZERO, |floor| of(&floor, true)));
         }
         times
-    }
-
-    /// The longer one.
-    #[must_use]
-    pub fn longest(self) -> Duration {
-        self.leases.max(self.floors)
     }
 }
 
@@ -69,8 +71,10 @@ impl Node {
         if !self.config.rules.keep(Rule::OldRecordDoubted) {
             return false;
         }
-        let record =
-            self.config.record.as_ref().filter(|record| !record.unknown && record.epoch > Epoch::default());
+        let is_known = |record: &&Record| {
+            !record.unknown.is_of(report.resource.is_floor()) && record.epoch > Epoch::default()
+        };
+        let record = self.config.record.as_ref().filter(is_known);
         let (Some(record), Some(has)) = (record, &report.has) else { return false };
         let between = |order: Order| order.epoch > record.epoch && order.epoch < self.config.epoch;
         if !has.order.is_some_and(between) {
@@ -90,7 +94,7 @@ impl Node {
     /// been granted up to the beginning of this epoch.
     pub(super) fn distrust_record(&mut self, now: Time) {
         let Some(record) = &mut self.config.record else { return };
-        record.unknown = true;
+        record.unknown = Unknown::All;
         self.tally.records_distrusted += 1;
         self.learn_as_told(now);
         for id in self.resources.names() {
@@ -100,24 +104,36 @@ impl Node {
 
     /// The record says for as long as these templates that it is not known what is out, if it is not.
     pub(super) fn learn_as_told(&mut self, now: Time) {
-        let longest = told(&self.repository, &self.config).filter(|_| learns(&self.config));
-        if let Some((marks, longest)) = self.marks.as_mut().zip(longest) {
-            marks.learn_until(now, Some(self.since + longest));
+        let Some(marks) = &mut self.marks else { return };
+        for (unknown, time) in told(&self.repository, &self.config) {
+            if let Some(time) = time {
+                marks.learn_until(now, unknown, Some(self.since + time));
+            }
         }
     }
 }
 
-/// Whether a leader does not know what is out, nor would its successor. Below another node nothing is out in a line of succession
-/// that has just begun: that one charges what was before to another holder. A successor of this leader is the same holder, and
-/// must know all that is out under this one.
-pub(super) fn learns(config: &NodeConfig) -> bool {
+/// The resources of which a leader does not know what is out, nor would its successor. Below another node nothing is out in a line
+/// of succession that has just begun: that one charges what was before to another holder. A successor of this leader is the same
+/// holder, and must know all that is out under this one.
+fn unlearnt(config: &NodeConfig) -> Unknown {
     let knows = config.parent.is_some() && config.rules.keep(Rule::KnownBelow);
-    !knows && config.record.as_ref().is_some_and(|record| record.unknown)
+    config.record.as_ref().filter(|_| !knows).map_or(Unknown::Nothing, |record| record.unknown)
 }
 
-/// For how long a leader learns that does not know what is out, at the longest; absent: there is no template that could say.
-pub(super) fn told(repository: &Repository, config: &NodeConfig) -> Option<Duration> {
+/// For how long a leader learns what it does not know, class by class; absent: there is no template that could say.
+pub(super) fn told(repository: &Repository, config: &NodeConfig) -> Vec<(Unknown, Option<Duration>)> {
+    let unknown = unlearnt(config);
+    if unknown == Unknown::Nothing {
+        return Vec::new();
+    }
     let silent = repository.templates().is_empty() && config.unknown_names.is_none();
-    let is_told = !silent || !config.rules.keep(Rule::UntoldIsUnknown);
-    is_told.then(|| LearningTimes::unknowing(repository, config).longest())
+    if silent && config.rules.keep(Rule::UntoldIsUnknown) {
+        return vec![(unknown, None)];
+    }
+    let LearningTimes { leases, floors } = LearningTimes::unknowing(repository, config).of(unknown);
+    // Floors of before are learnt to their end, whatever templates say of them by then.
+    let before = config.record.as_ref().filter(|_| unknown == Unknown::Floors);
+    let before = before.map_or(Duration::ZERO, |record| record.longest_safe_lease + record.authority);
+    vec![(unknown, Some(leases)), (Unknown::Floors, Some(floors.max(config.drift.stretch(before))))]
 }

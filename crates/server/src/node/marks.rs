@@ -8,9 +8,9 @@ use lessor_proto::{Amount, ResourceId, Time};
 use super::parent::epoch_above;
 use super::{Node, call_context, longest};
 use crate::ledger::Ghost;
-use crate::marks::{MarkWrite, Need, Over};
+use crate::marks::{MarkWrite, Marks, Need, Over};
 use crate::mutation::Rule;
-use crate::record::Longest;
+use crate::record::{Longest, Unknown};
 use crate::repository::{Legacy, Template};
 use crate::resource::{Resource, shows_earlier};
 
@@ -47,9 +47,8 @@ impl Node {
         let settled = self.marks.as_mut().and_then(|marks| marks.settle(now, ticket, committed));
         let Some(settled) = settled else { return };
         self.release_claims(&settled.resources);
-        if settled.unknown || settled.longer {
-            self.waiting.release_learnt(Time::MAX);
-        }
+        let said = self.marks.as_ref().map_or(Unknown::Nothing, Marks::says_unknown);
+        self.waiting.release_unknown(if settled.longer { said } else { settled.unknown });
         for id in &settled.resources {
             self.set_ceiling(now, id);
         }
@@ -80,8 +79,9 @@ impl Node {
         }
         if let Some(marks) = &mut self.marks {
             let need = Need { epoch: epoch_above(&self.parent, id), ..resource.need() };
-            if self.config.record.as_ref().is_some_and(|record| record.unknown) {
-                marks.learn_until(now, Some(resource.learns_until()));
+            let is_floor = id.is_floor();
+            if self.config.record.as_ref().is_some_and(|record| record.unknown.is_of(is_floor)) {
+                marks.learn_until(now, Unknown::with(is_floor), Some(resource.learns_until()));
                 if let Some((longest, until)) = resource.shown_longest() {
                     marks.keep_longest(now, longest, until);
                 }
@@ -124,10 +124,9 @@ impl Node {
     /// The need that the mark of a resource has to allow for. Of a resource that nobody has asked for, it is what
     /// may be out from before.
     pub(super) fn need(&self, now: Time, id: &ResourceId) -> Need {
-        let settled =
-            self.config.record.as_ref().is_some_and(|record| {
-                !record.unknown && record.settles(self.since, self.config.drift) <= now
-            });
+        let settled = self.config.record.as_ref().is_some_and(|record| {
+            !record.unknown.is_of(id.is_floor()) && record.settles(self.since, self.config.drift) <= now
+        });
         let rest = if settled { self.rest(now, id) } else { Amount::ZERO };
         if let Some(resource) = self.resources.get(id) {
             return Need { epoch: epoch_above(&self.parent, id), rest, ..resource.need() };
@@ -168,7 +167,7 @@ impl Node {
     /// it is heard, or it could not give that back.
     pub(super) fn shows_other_kind(&self, now: Time, template: &Template, report: &Report) -> bool {
         let id = &report.resource;
-        let record = self.config.record.as_ref().filter(|record| !record.unknown);
+        let record = self.config.record.as_ref().filter(|record| !record.unknown.is_of(id.is_floor()));
         let kind = record.and_then(|record| record.kinds.get(id));
         let is_out = || self.unopened(now, id).is_some_and(|ghost| ghost.amount() > Amount::ZERO);
         kind.is_some_and(|&kind| kind != template.kind)

@@ -9,7 +9,7 @@ use lessor_proto::message::{DomainReport, Down, HolderKind};
 use lessor_proto::{ClientId, Epoch, Incarnation, ResourceId, Time};
 
 use super::{Node, NodeConfig};
-use crate::record::Record;
+use crate::record::{Record, Unknown};
 use crate::repository;
 
 /// The session with the node above.
@@ -162,7 +162,7 @@ impl Node {
     /// kept that is nothing if it does not know: nobody has granted anything before the first write said that it does.
     fn is_told_of_line(&self) -> bool {
         let is_old = self.tally.records_distrusted > 0;
-        let tells = |record: &Record| !record.unknown || self.config.marks && !is_old;
+        let tells = |record: &Record| record.unknown == Unknown::Nothing || self.config.marks && !is_old;
         self.config.record.as_ref().is_some_and(tells)
     }
 

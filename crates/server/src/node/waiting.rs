@@ -16,6 +16,7 @@ use lessor_proto::{ClientId, ResourceId, Time};
 
 use super::{Node, Peer};
 use crate::measured::{Measured, RefusalKind};
+use crate::record::Unknown;
 
 /// Reports that wait: the last of each stream and resource.
 #[derive(Clone, Debug, Default)]
@@ -75,6 +76,14 @@ impl Waiting {
         }
         let is_over = |wait: &Wait| matches!(wait, Wait::Learning(until) if *until <= at);
         let released = self.reports.extract_if(.., |_, (_, wait)| is_over(wait));
+        self.ready.extend(released.map(|((peer, _), (ask, _))| (peer, ask)));
+    }
+
+    /// The record says that it is not known what is out of these: those can be heard who wait for that.
+    pub(super) fn release_unknown(&mut self, unknown: Unknown) {
+        let is_said =
+            |id: &ResourceId, wait: &Wait| matches!(wait, Wait::Learning(_)) && unknown.is_of(id.is_floor());
+        let released = self.reports.extract_if(.., |(_, id), (_, wait)| is_said(id, wait));
         self.ready.extend(released.map(|((peer, _), (ask, _))| (peer, ask)));
     }
 

@@ -250,7 +250,8 @@ impl Resource {
             return;
         }
         let record = cx.config.record.as_ref();
-        let is_all = !cx.config.rules.keep(Rule::LineIsPart) && record.is_some_and(|record| !record.unknown);
+        let is_all = !cx.config.rules.keep(Rule::LineIsPart)
+            && record.is_some_and(|record| !record.unknown.is_of(self.id.is_floor()));
         if self.is_leased() && !is_all || record.is_some_and(|record| record.unsure) {
             let until = cx.config.drift.grantor_end(now, lasts.remaining.min(MOST_SHOWN));
             self.claims.show(now, slot, has.capacity, until);
@@ -292,7 +293,7 @@ impl Resource {
         let has = report.has.as_ref().filter(|has| has.capacity > Amount::ZERO).filter(is_other)?;
         let length = self.length_to_learn(now, has, cx).unwrap_or_default();
         let waits = self.is_learning(now)
-            && cx.learnt_longest.is_none_or(|longest| longest.of(&self.id) < length)
+            && (!cx.says_unknown.is_of(self.id.is_floor()) || cx.learnt_longest.of(&self.id) < length)
             && cx.config.rules.keep(Rule::LearnWritten)
             && self.holders.children().locate(holder(ask, report, cx.config)).is_none();
         if waits {

@@ -6,7 +6,7 @@ use lessor_proto::{Epoch, Time};
 use lessor_server::election::call::{Action, Answer, Call, LeaseId, Stored};
 use lessor_server::election::record::next_epoch;
 use lessor_server::election::{Candidate, ElectionConfig, Event};
-use lessor_server::record::{EtcdCluster, Record};
+use lessor_server::record::{EtcdCluster, Record, Unknown};
 
 /// A task is elected at `date` by an etcd at `revision` that holds `epoch`. Gives back the number of the epoch, what it found,
 /// and what it wrote before it said so.
@@ -82,7 +82,10 @@ fn epochs_of_one_record_rise_wherever_the_date_goes() {
     );
     for (date, wanted) in [(MONDAY - 1_000, first.next()), (TUESDAY, next_epoch(Epoch(0), TUESDAY))] {
         let (next, record, _) = elected(date, 12, Some(&written));
-        assert_eq!((next, record.epoch, record.unknown, record.first_epoch), (wanted, first, true, first));
+        assert_eq!(
+            (next, record.epoch, record.unknown, record.first_epoch),
+            (wanted, first, Unknown::All, first)
+        );
     }
 }
 
@@ -101,7 +104,10 @@ fn an_etcd_that_was_wiped_or_restored_goes_on_above_all_before() {
 fn a_record_whose_epochs_are_revisions_is_followed_by_the_date() {
     let old = "1 epoch 7 write 2 longest_lease_ns 60 authority_ns 4 closed no config_version 3";
     let (epoch, record, written) = elected(MONDAY, 12, Some(old));
-    assert_eq!((epoch, record.epoch, record.unknown), (next_epoch(Epoch(0), MONDAY), Epoch(7), false));
+    assert_eq!(
+        (epoch, record.epoch, record.unknown),
+        (next_epoch(Epoch(0), MONDAY), Epoch(7), Unknown::Nothing)
+    );
     assert!(written.ends_with("config_version 3 line 7"), "{written}");
     let next = format!("{old} line 99");
     let (_, record, written) = elected(MONDAY, 12, Some(&next));

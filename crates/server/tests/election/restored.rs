@@ -7,7 +7,7 @@ use lessor_proto::{Amount, Drift, Epoch, ResourceId, Time};
 use lessor_server::election::ClockBounds;
 use lessor_server::election::call::Stored;
 use lessor_server::election::record::next_epoch;
-use lessor_server::record::{EtcdCluster, Record};
+use lessor_server::record::{EtcdCluster, Record, Unknown};
 
 use super::line::{MONDAY, elected_at};
 
@@ -43,7 +43,7 @@ fn where_it_was_written_a_record_is_believed_and_says_where_that_is() {
         let answers = EtcdCluster { term, ..WRITTEN_AT };
         let (epoch, record, written) = found(answers);
         assert_eq!((record.written_at, record.read_at), (Some(WRITTEN_AT), Some(answers)));
-        assert!(!record.is_copy && !record.unknown && record.closed, "{record:?}");
+        assert!(!record.is_copy && record.unknown == Unknown::Nothing && record.closed, "{record:?}");
         assert_eq!((record.line, record.first_epoch, record.proofs.len()), (99, Epoch(50), 1));
         assert_eq!(epoch, next_epoch(Epoch(55), MONDAY));
         let said = ("lessor/root/cluster".to_owned(), format!("1 id 10 term {term}"));
@@ -55,7 +55,7 @@ fn where_it_was_written_a_record_is_believed_and_says_where_that_is() {
 fn elsewhere_or_at_an_earlier_state_it_is_not_known_what_is_out_and_nobody_has_stopped() {
     for answers in [EtcdCluster { id: 0xb, term: 9 }, EtcdCluster { id: 0xa, term: 6 }] {
         let (epoch, record, written) = found(answers);
-        assert!(record.is_copy && record.unknown && !record.closed, "{record:?}");
+        assert!(record.is_copy && record.unknown == Unknown::All && !record.closed, "{record:?}");
         // What was there may be longer, and no shorter.
         assert_eq!(record.longest_lease, Duration::from_secs(60));
         assert_eq!((record.authority, record.config_version), (Duration::from_secs(4), 3));
@@ -78,19 +78,19 @@ fn elsewhere_or_at_an_earlier_state_it_is_not_known_what_is_out_and_nobody_has_s
         let mut bounds = ClockBounds::default();
         bounds.note(Epoch(55), Time::ZERO, Time::ZERO, Drift::NONE);
         let left = Record::left(record, Time::ZERO, &bounds, Duration::from_secs(4), Drift::NONE);
-        assert!(left.unknown && left.stops.is_empty(), "{left:?}");
+        assert!(left.unknown == Unknown::All && left.stops.is_empty(), "{left:?}");
     }
 }
 
 #[test]
 fn a_record_that_does_not_say_where_it_was_written_is_believed() {
     let (epoch, read, written) = elected_at(MONDAY, 12, &record(None), Some(WRITTEN_AT));
-    assert!(!read.is_copy && !read.unknown && read.closed, "{read:?}");
+    assert!(!read.is_copy && read.unknown == Unknown::Nothing && read.closed, "{read:?}");
     assert_eq!(epoch, next_epoch(Epoch(55), MONDAY));
     assert!(written.iter().any(|(key, _)| key == "lessor/root/cluster"), "the next one is told: {written:?}");
     // So is one that is read at an etcd that does not say which it is; what stands there stays.
     let (_, read, written) = elected_at(MONDAY, 12, &record(Some("1 id 10 term 7")), None);
-    assert!(!read.is_copy && !read.unknown, "{read:?}");
+    assert!(!read.is_copy && read.unknown == Unknown::Nothing, "{read:?}");
     assert!(written.iter().all(|(key, _)| key != "lessor/root/cluster"), "{written:?}");
 }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 use lessor_proto::{Amount, ResourceId, Time};
 use lessor_server::election::call::{Action, Answer, Call, Failure, LeaseId, Stored, Watched};
 use lessor_server::election::{Candidate, ElectionConfig, Event};
-use lessor_server::record::{Record, RecordChange, Terms};
+use lessor_server::record::{Record, RecordChange, Terms, Unknown};
 
 #[test]
 fn stories_are_told_as_written() {
@@ -311,7 +311,7 @@ impl<'a> Words<'a> {
                         longest_safe_lease,
                         authority,
                         config_version: 1,
-                        unknown: false,
+                        unknown: Unknown::Nothing,
                         rest_over: None,
                     });
                 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lessor_client::internals::clock;
 use lessor_proto::{Amount, ResourceId, Time};
 use lessor_server::election::{ElectionConfig, Event};
-use lessor_server::record::{Record, RecordChange, Terms};
+use lessor_server::record::{Record, RecordChange, Terms, Unknown};
 use lessor_server::shell::etcd::{Election, EtcdOptions};
 
 pub(super) const TTL: Duration = Duration::from_secs(5);
@@ -101,7 +101,7 @@ pub(super) fn terms(longest_lease: Duration, config_version: u64) -> RecordChang
         longest_safe_lease: Duration::ZERO,
         authority: AUTHORITY,
         config_version,
-        unknown: false,
+        unknown: Unknown::Nothing,
         rest_over: None,
     };
     RecordChange { terms: Some(terms), ..RecordChange::default() }

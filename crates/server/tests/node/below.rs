@@ -7,7 +7,7 @@ use lessor_client::internals::session::{self, Action};
 use lessor_proto::message::{Answer, Ask, Before, Grant, Has, HolderKind, Lasts, Order, Report};
 use lessor_proto::{Amount, Drift, Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::{Books, Node, NodeConfig, Output, ParentConfig};
-use lessor_server::record::Record;
+use lessor_server::record::{Record, Unknown};
 
 use super::holders::{client, repository, resource, template, wants};
 
@@ -19,7 +19,7 @@ fn at(seconds: u64) -> Time {
 }
 
 /// A leader that begins with a record that its line has written under epoch 5, and writes whatever it wants to.
-fn leaf(unknown: bool) -> Node {
+fn leaf(unknown: Unknown) -> Node {
     let servers = vec!["above:1".into()];
     let record =
         Record { epoch: Epoch(5), unknown, longest_lease: Duration::from_secs(60), ..Record::default() };
@@ -116,7 +116,7 @@ fn books(node: &Node, now: Time) -> Books {
 #[test]
 fn who_shows_what_an_earlier_line_granted_is_left_it_by_a_successor_too() {
     // The first leader of the line knew that it knows nothing; the record of the second says that nothing is out in this line.
-    for unknown in [true, false] {
+    for unknown in [Unknown::All, Unknown::Floors, Unknown::Nothing] {
         let mut node = leaf(unknown);
         assert_eq!(ask(&mut node, at(5), 1, Some((8, 3))), None, "nothing to grant yet");
         hear_above(&mut node, at(5), 1, None);
@@ -130,7 +130,7 @@ fn who_shows_what_an_earlier_line_granted_is_left_it_by_a_successor_too() {
 
 #[test]
 fn a_leader_before_that_wrote_nothing_has_granted_nothing() {
-    let mut node = leaf(true);
+    let mut node = leaf(Unknown::All);
     assert_eq!(ask(&mut node, at(5), 1, None), None, "nothing to grant yet");
     hear_above(&mut node, at(5), 1, Some(45));
     assert_eq!((books(&node, at(5)).ghost, books(&node, at(5)).total), (Amount::ZERO, 0));
@@ -140,7 +140,7 @@ fn a_leader_before_that_wrote_nothing_has_granted_nothing() {
 
 #[test]
 fn what_a_leader_after_the_record_left_is_out_as_the_node_above_counts_it() {
-    let mut node = leaf(false);
+    let mut node = leaf(Unknown::Nothing);
     // Somebody led in epoch 6 of whom the record knows nothing.
     assert_eq!(ask(&mut node, at(5), 1, Some((8, 6))), None, "nothing to grant yet");
     hear_above(&mut node, at(5), 1, Some(45));

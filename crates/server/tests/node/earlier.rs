@@ -7,7 +7,7 @@ use lessor_client::internals::session::{self, Action};
 use lessor_proto::message::{Ask, Down, Grant, Hello, HolderKind, Report, StreamReport, Up};
 use lessor_proto::{Amount, Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, ParentConfig};
-use lessor_server::record::Record;
+use lessor_server::record::{Record, Unknown};
 
 use super::holders::{client, repository, resource, template, wants};
 
@@ -82,7 +82,7 @@ fn what_earlier_leaders_above_may_have_granted_counts_as_well() {
 
 #[test]
 fn nothing_is_told_by_one_who_does_not_know_what_was_out() {
-    let record = Record { unknown: true, ..Record::default() };
+    let record = Record { unknown: Unknown::All, ..Record::default() };
     for record in [None, Some(record)] {
         let config = NodeConfig { record, ..NodeConfig::new("root", Epoch(2)) };
         let mut above = Node::new(at(0), config, repository(template(100.0)));

@@ -6,7 +6,7 @@ use lessor_client::Transport;
 use lessor_proto::message::{Ask, Has};
 use lessor_proto::{Amount, Drift, Epoch};
 use lessor_server::node::{Node, NodeConfig, ParentConfig};
-use lessor_server::record::Record;
+use lessor_server::record::{Record, Unknown};
 use lessor_server::repository::Template;
 use lessor_server::token::{Key, TokenKeys};
 
@@ -48,7 +48,8 @@ fn below(epoch: u64, since: u64, record: Option<Record>) -> Node {
 /// The first of all that a root knows which finds nothing where its record should be, and has a key of its own.
 fn unknown(since: u64) -> Node {
     let template = Template { learning: Duration::from_secs(LEASE), ..terms() };
-    let record = Record { unknown: true, authority: Duration::from_secs(AUTHORITY), ..Record::default() };
+    let record =
+        Record { unknown: Unknown::All, authority: Duration::from_secs(AUTHORITY), ..Record::default() };
     let config = NodeConfig {
         drift: Drift::NONE,
         marks: true,
@@ -87,7 +88,7 @@ fn forgets(ask: Ask) -> Ask {
 
 #[test]
 fn below_a_node_a_lease_of_before_is_left_until_its_end_and_then_told_to_be_over() {
-    let unknown = || Record { unknown: true, ..Record::default() };
+    let unknown = || Record { unknown: Unknown::All, ..Record::default() };
     let known = || Record { epoch: Epoch(2), ..Record::default() };
     for record in [None, Some(unknown()), Some(known())] {
         let (mut poller, mut leaf) = (holder(), below(3, AGAIN, record));

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use lessor_proto::message::{Ask, Band, Has, HolderKind, Lasts, Order, Report};
-use lessor_proto::{Amount, Epoch, Incarnation, ReportId, Time};
+use lessor_proto::{Amount, Epoch, Incarnation, ReportId, ResourceId, Time};
 use lessor_server::node::{LearningTimes, NodeConfig};
-use lessor_server::record::Record;
+use lessor_server::record::{Record, Unknown};
 use lessor_server::repository::{Field, Fraction, Repository, Template};
 
 use super::holders::{client, repository, resource, template};
@@ -25,7 +25,7 @@ fn none() -> Repository {
 }
 
 fn config() -> NodeConfig {
-    let record = Some(Record { unknown: true, ..Record::default() });
+    let record = Some(Record { unknown: Unknown::All, ..Record::default() });
     NodeConfig { record, marks: true, trust_claims: true, ..NodeConfig::new("root", Epoch(2)) }
 }
 
@@ -42,7 +42,7 @@ fn pass(hall: &mut Hall, time: Duration) {
 }
 
 fn says_unknown(hall: &Hall) -> bool {
-    hall.record.header.is_some_and(|header| header.unknown)
+    hall.record.header.is_some_and(|header| header.unknown > Unknown::Nothing)
 }
 
 fn charged(hall: &Hall) -> Amount {
@@ -246,37 +246,132 @@ fn a_record_that_is_not_the_last_one_says_so_before_anything_is_charged() {
     assert_eq!((charged(&hall), held(&hall)), (Amount::from_f64(40.0), Some(Amount::from_f64(40.0))));
 }
 
-/// A successor in the first hour: what was before the first start may be out as long as floors last, and it is only those that
-/// are learnt for so long.
+/// Leases of ten seconds, and floors of an hour.
+fn with_floors() -> Repository {
+    let safe_fraction = Fraction::check(Field::SafeFraction, 0.1).expect("a fraction");
+    repository(Template { safe_fraction, ..leases(SHORT) })
+}
+
+fn unknown_of(hall: &Hall) -> Option<Unknown> {
+    hall.record.header.map(|header| header.unknown)
+}
+
+fn newcomer(resource: ResourceId) -> Report {
+    Report { resource, has: None, ..shows(1) }
+}
+
+/// Times of learning by class: what was before the first start may be out as long as floors last, and only those are learnt so long.
 #[test]
 fn leases_are_learnt_for_a_lease_length_where_floors_last_for_longer() {
     let longest = (SHORT, Duration::from_secs(3600));
     let record = Record {
-        unknown: true,
+        unknown: Unknown::All,
         longest_lease: longest.0,
         longest_safe_lease: longest.1,
         ..Record::default()
     };
-    let template = Template {
-        safe_fraction: Fraction::check(Field::SafeFraction, 0.1).expect("a fraction"),
-        ..leases(SHORT)
-    };
-    let repository = repository(template);
     let config = NodeConfig { record: Some(record), ..config() };
-    let times = LearningTimes::at_start(&repository, &config);
+    let times = LearningTimes::at_start(&with_floors(), &config);
     let [leases, floors] = [times.leases, times.floors].map(|time| time.as_secs_f64());
     assert!((10.0..11.0).contains(&leases) && (3600.0..3700.0).contains(&floors), "{times:?}");
 
-    let mut hall = Hall::of(repository, config);
+    let mut hall = Hall::of(with_floors(), config);
     hall.record.prompt = true;
     hall.until(Time::ZERO + SHORT);
-    let newcomer = |id| Report { has: None, ..shows(id) };
-    assert_eq!(ask(&mut hall, 1, Some(7), newcomer(1)), Some(Amount::ZERO));
+    assert_eq!(unknown_of(&hall), Some(Unknown::All));
+    assert_eq!(ask(&mut hall, 1, Some(7), newcomer(resource())), Some(Amount::ZERO));
     pass(&mut hall, Duration::from_secs(1));
+    assert_eq!(unknown_of(&hall), Some(Unknown::Floors), "what leases are out is known");
     // What is granted is written down first.
-    ask(&mut hall, 2, Some(7), newcomer(1));
+    ask(&mut hall, 2, Some(7), newcomer(resource()));
     pass(&mut hall, WINDOW);
-    assert_eq!(ask(&mut hall, 3, Some(7), newcomer(1)), Some(Amount::from_f64(40.0)));
+    assert_eq!(ask(&mut hall, 3, Some(7), newcomer(resource())), Some(Amount::from_f64(40.0)));
+    pass(&mut hall, Duration::from_secs(3700));
+    assert_eq!(unknown_of(&hall), Some(Unknown::Nothing));
+}
+
+/// One that begins in the hour after a first start, when 30 are out and no floor that is known of.
+fn in_the_first_hour(repository: Repository) -> Hall {
+    let record = Record {
+        unknown: Unknown::Floors,
+        epoch: Epoch(1),
+        longest_lease: SHORT,
+        longest_safe_lease: Duration::from_secs(3600),
+        marks: [(resource(), Amount::from_f64(30.0))].into(),
+        ..Record::default()
+    };
+    let mut hall = Hall::of(repository, NodeConfig { record: Some(record), ..config() });
+    hall.record.prompt = true;
+    hall.until(Time::ZERO + WINDOW);
+    hall
+}
+
+#[test]
+fn a_successor_in_the_first_hour_knows_what_leases_are_out_and_learns_floors() {
+    let mut hall = in_the_first_hour(with_floors());
+    let times = hall.node.learning_times();
+    assert!(times.leases.is_zero() && times.floors > Duration::from_secs(3600), "{times:?}");
+    // There are 90 beside floors, and who may have 30 of them is not known.
+    let all = |id: u64| Report {
+        bands: [Band { priority: 0, subclients: 1, wants: 100.0 }].into_iter().collect(),
+        ..newcomer(if id > 10 { resource().floor() } else { resource() })
+    };
+    ask(&mut hall, 1, Some(7), all(1));
+    pass(&mut hall, WINDOW);
+    assert_eq!(ask(&mut hall, 2, Some(7), all(2)), Some(Amount::from_f64(60.0)));
+    for id in [11, 12] {
+        pass(&mut hall, WINDOW);
+        assert_eq!(ask(&mut hall, id, Some(7), all(id)), Some(Amount::ZERO), "a floor");
+    }
+    assert_eq!(unknown_of(&hall), Some(Unknown::Floors));
+    pass(&mut hall, Duration::from_secs(3700));
+    assert_eq!(unknown_of(&hall), Some(Unknown::Nothing));
+    ask(&mut hall, 13, Some(7), all(13));
+    pass(&mut hall, WINDOW);
+    assert!(ask(&mut hall, 14, Some(7), all(14)) > Some(Amount::ZERO), "a floor");
+}
+
+#[test]
+fn floors_of_before_are_not_known_for_as_long_as_they_last_also_where_there_are_none_any_more() {
+    let mut hall = in_the_first_hour(repository(leases(SHORT)));
+    pass(&mut hall, Duration::from_secs(3600));
+    assert_eq!(unknown_of(&hall), Some(Unknown::Floors));
+    pass(&mut hall, Duration::from_secs(100));
+    assert_eq!(unknown_of(&hall), Some(Unknown::Nothing));
+}
+
+#[test]
+fn what_is_shown_of_a_lease_waits_where_the_record_says_that_only_floors_are_not_known() {
+    let mut hall = in_the_first_hour(with_floors());
+    hall.record.prompt = false;
+    say(&mut hall, 1);
+    pass(&mut hall, WINDOW);
+    let most = Amount::from_f64(30.0);
+    assert!(charged(&hall) <= most, "the record says that no more is out: {}", charged(&hall));
+    // It says so of a leader after the last that it knows of, so nothing in it is believed.
+    hall.listeners.remove("old");
+    let between = NodeConfig { epoch: Epoch(7), ..config() };
+    let record = Record {
+        unknown: Unknown::Floors,
+        epoch: Epoch(3),
+        longest_lease: SHORT,
+        longest_safe_lease: Duration::from_secs(3600),
+        marks: [(resource(), Amount::from_f64(2.0))].into(),
+        ..Record::default()
+    };
+    let mut hall = Hall::of(with_floors(), NodeConfig { record: Some(record), ..between });
+    hall.record.prompt = true;
+    hall.until(Time::ZERO + WINDOW);
+    hall.record.prompt = false;
+    say(&mut hall, 5);
+    pass(&mut hall, WINDOW);
+    assert!(charged(&hall) <= Amount::from_f64(2.0), "the record says that no more is out");
+    assert_eq!(unknown_of(&hall), Some(Unknown::Floors));
+    hall.record.prompt = true;
+    hall.commit(true);
+    pass(&mut hall, WINDOW);
+    assert_eq!(unknown_of(&hall), Some(Unknown::All));
+    assert_eq!((charged(&hall), held(&hall)), (Amount::from_f64(40.0), Some(Amount::from_f64(40.0))));
 }
 
 /// The record that a leader of the next epoch finds when this one dies.

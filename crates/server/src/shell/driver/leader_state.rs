@@ -186,6 +186,9 @@ impl LeaderState {
         match floors.is_zero() {
             true if leases.is_zero() => {}
             true => warn!(?leases, "learning what is out: no new lease is granted for that long"),
+            false if leases.is_zero() => {
+                warn!(?floors, "learning what floors are out: no new floor is granted for that long");
+            }
             false => warn!(
                 ?leases,
                 ?floors,

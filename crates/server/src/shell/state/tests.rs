@@ -6,7 +6,7 @@ use std::time::Duration;
 use lessor_proto::{Amount, ResourceId};
 
 use super::*;
-use crate::record::RestOver;
+use crate::record::{RestOver, Unknown};
 
 fn opened(directory: &Path) -> Opened {
     StateDirectory::open(directory, "root").unwrap()
@@ -30,7 +30,7 @@ fn mark(directory: &mut StateDirectory, units: u64) {
 fn what_one_has_written_the_next_finds_and_epochs_above_it() {
     let place = tempfile::tempdir().unwrap();
     let (mut first, record) = opened(place.path()).directory.unwrap();
-    assert!(record.unknown, "nothing is known at first");
+    assert!(record.unknown == Unknown::All, "nothing is known at first");
     mark(&mut first, 70);
     let (epoch, keys, line) = (first.epoch(), first.keys().clone(), first.line());
     drop(first);
@@ -39,7 +39,10 @@ fn what_one_has_written_the_next_finds_and_epochs_above_it() {
     assert!(next.epoch() > epoch);
     assert_eq!(next.keys(), &keys);
     assert_eq!(record.marks.values().collect::<Vec<_>>(), [&Amount::from_units(70)]);
-    assert!(!record.unknown && !record.unsure, "the machine has not been started again: {record:?}");
+    assert!(
+        record.unknown == Unknown::Nothing && !record.unsure,
+        "the machine has not been started again: {record:?}"
+    );
 }
 
 #[test]
@@ -127,7 +130,7 @@ fn a_damaged_record_is_told_of_and_another_is_begun() {
     let told = fault(&opened_again);
     assert!(told.starts_with(&format!("state file {}: it is damaged", file.display())), "{told}");
     let (next, record) = opened_again.directory.unwrap();
-    assert!(record.unknown && record.marks.is_empty(), "{record:?}");
+    assert!(record.unknown == Unknown::All && record.marks.is_empty(), "{record:?}");
     assert_ne!(next.line(), line, "it knows nothing of the one before, and succeeds nobody");
 }
 
@@ -167,7 +170,7 @@ fn a_record_that_cannot_be_kept_up_does_not_stay_behind() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "", "it would be out of date");
     std::fs::remove_dir(place.path().join("state.new")).unwrap();
     let (_, record) = opened(place.path()).directory.unwrap();
-    assert!(record.unknown);
+    assert_eq!(record.unknown, Unknown::All);
 }
 
 #[test]
