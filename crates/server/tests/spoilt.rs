@@ -1,0 +1,275 @@
+//! Spoilt messages: those of the corpus with bytes changed, cut out, doubled and mixed, read as a server and a client read them and
+//! given to a node.
+//!
+//! Nothing breaks; what is understood is understood the same when it is said again; what is refused leaves the books as they were;
+//! and whatever all of them say, no more is promised of a resource than there is. `LESSOR_SPOILT=1000000` spoils as many, and
+//! `LESSOR_TEST_SEED` says which.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use lessor_proto::message::{
+    Answer, Ask, Down, Hello, HolderKind, Limits, Release, Up, WallClock, Whereabouts,
+};
+use lessor_proto::{Amount, Epoch, ResourceId, Time, wire};
+use lessor_server::node::{Node, NodeConfig, Output, Peer};
+use lessor_server::repository::{Glob, Kind, Repository, Template};
+use lessor_server::token::{Key, PolledLease, TokenKeys};
+use prost::Message;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+const CAPACITY: u64 = 100;
+const NOON: WallClock = WallClock { since_epoch: Duration::from_secs(1_790_000_000) };
+/// The bytes at which numbers and lengths turn.
+const TURNS: [u8; 8] = [0, 1, 2, 0x7f, 0x80, 0x81, 0xfe, 0xff];
+
+/// The messages of all releases, by kind.
+fn corpus() -> Vec<(String, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../proto/corpus");
+    let mut messages = Vec::new();
+    for release in std::fs::read_dir(folder).unwrap() {
+        for file in std::fs::read_dir(release.unwrap().path()).unwrap() {
+            let path = file.unwrap().path();
+            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            messages.push((name, std::fs::read(&path).unwrap()));
+        }
+    }
+    messages.sort();
+    messages
+}
+
+/// Spoils `bytes` in up to two places, with parts of `others`.
+fn spoil(rng: &mut Pcg64Mcg, bytes: &[u8], others: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    for _ in 0..rng.random_range(0..=2) {
+        let at = rng.random_range(0..=bytes.len());
+        let end = rng.random_range(at..=bytes.len().min(at + 12));
+        match rng.random_range(0..6) {
+            0 if at < bytes.len() => bytes[at] ^= 1 << rng.random_range(0..8),
+            1 if at < bytes.len() => bytes[at] = TURNS[rng.random_range(0..TURNS.len())],
+            2 => drop(bytes.drain(at..end)),
+            3 => {
+                let part = bytes[at..end].to_vec();
+                bytes.splice(at..at, part);
+            }
+            4 => {
+                let other = &others[rng.random_range(0..others.len())].1;
+                let from = rng.random_range(0..=other.len());
+                let to = rng.random_range(from..=other.len());
+                bytes.splice(at..end, other[from..to].iter().copied());
+            }
+            _ => bytes.insert(at, TURNS[rng.random_range(0..TURNS.len())]),
+        }
+    }
+    bytes
+}
+
+/// A node that everybody talks to, with a client and a node on streams.
+struct Target {
+    node: Node,
+    now: Time,
+    streams: Vec<(Peer, HolderKind)>,
+    /// Messages that were taken, and such that were refused.
+    counts: BTreeMap<&'static str, usize>,
+}
+
+/// The books of all resources that are known.
+type AllBooks = BTreeMap<ResourceId, Option<lessor_server::node::Books>>;
+
+// === impl Target ===
+
+impl Target {
+    fn new() -> Target {
+        let template = |glob: &str, kind| Template {
+            kind,
+            learning: Duration::ZERO,
+            ..Template::new(Glob::new(glob).unwrap(), Amount::from_units(CAPACITY))
+        };
+        let templates = vec![template("*", Kind::Rate), template("disk", Kind::Gauge)];
+        let config = NodeConfig {
+            keys: Some(TokenKeys::new(Key::new([7; 32]))),
+            ..NodeConfig::new("root", Epoch(12))
+        };
+        let node = Node::new(Time::ZERO, config, Repository::new(templates).unwrap());
+        Target { node, now: Time::ZERO, streams: Vec::new(), counts: BTreeMap::new() }
+    }
+
+    fn count(&mut self, outcome: &'static str) {
+        *self.counts.entry(outcome).or_default() += 1;
+    }
+
+    fn all_books(&self) -> AllBooks {
+        let known = self.node.outstanding(self.now).into_keys();
+        known.map(|id| (id.clone(), self.node.charges(&id))).collect()
+    }
+
+    /// Time goes on, and everybody takes what it is sent.
+    fn go_on(&mut self, step: Duration) {
+        self.now += step;
+        self.node.advance(self.now);
+        for _ in 0..1_000 {
+            let Some(output) = self.node.poll(self.now) else { break };
+            match output {
+                Output::Send { peer, down } => {
+                    let again = Down::from_wire(down.to_wire(HolderKind::Client, NOON), NOON);
+                    assert!(again.is_ok(), "{again:?}");
+                    self.node.ready(self.now, peer);
+                }
+                Output::Close { peer, .. } => {
+                    self.node.disconnect(self.now, peer);
+                    self.streams.retain(|(open, _)| *open != peer);
+                }
+                Output::Parent(_) => {}
+            }
+        }
+        for (resource, outstanding) in self.node.outstanding(self.now) {
+            let most = Amount::from_units(CAPACITY);
+            assert!(outstanding <= most, "{outstanding} of {resource} are out");
+        }
+    }
+
+    fn on_ask(&mut self, ask: &Ask) {
+        let before = self.all_books();
+        if self.node.ask(self.now, ask).is_ok() {
+            return self.count("answered");
+        }
+        let after = self.all_books();
+        assert_eq!(
+            lasting(after, self.now),
+            lasting(before, self.now),
+            "what was refused has changed something: {ask:?}"
+        );
+        self.count("refused by the node");
+    }
+
+    fn on_hello(&mut self, hello: Hello) {
+        if self.node.check_hello(&hello).is_err() || self.streams.len() > 20 {
+            return self.count("refused by the node");
+        }
+        let kind = hello.kind;
+        let peer = self.node.connect(self.now, hello);
+        self.streams.push((peer, kind));
+        self.count("streams");
+    }
+}
+
+/// The charges that last beyond `now`: books are looked through at intervals, or by whoever asks.
+fn lasting(books: AllBooks, now: Time) -> Vec<String> {
+    let of = |(id, books): (ResourceId, Option<lessor_server::node::Books>)| {
+        let children = books.into_iter().flat_map(|books| books.children);
+        let lasting = children.filter(|child| child.ends.is_some_and(|end| end > now));
+        lasting.map(|child| format!("{id} {child:?}")).collect::<Vec<_>>()
+    };
+    books.into_iter().flat_map(of).collect()
+}
+
+/// Reads `bytes` as `kind`. What is understood is given on, and what is not is counted.
+fn read(target: &mut Target, kind: &str, bytes: &[u8]) {
+    let limits = Limits::default();
+    match kind {
+        "up.hello" => {
+            let Ok(wire) = wire::SessionUpRequest::decode(bytes) else { return target.count("no message") };
+            let Ok(hello) = Hello::first(wire, &limits) else { return target.count("refused") };
+            let again = Hello::first(Up::Hello(hello.clone()).to_wire(hello.kind), &limits);
+            assert_eq!(again.as_ref(), Ok(&hello));
+            target.on_hello(hello);
+        }
+        kind if kind.starts_with("up.") => {
+            let Ok(wire) = wire::SessionUpRequest::decode(bytes) else { return target.count("no message") };
+            let place = target.counts.len() % target.streams.len().max(1);
+            let Some(&(peer, holder)) = target.streams.get(place) else { return };
+            match Up::from_wire(wire, &limits, holder) {
+                Ok(Some(up)) => {
+                    let again = Up::from_wire(up.to_wire(holder), &limits, holder);
+                    assert_eq!(again, Ok(Some(up.clone())));
+                    target.node.receive(target.now, peer, up);
+                    target.count("heard");
+                }
+                Ok(None) => target.count("unknown kinds"),
+                Err(_) => target.count("refused"),
+            }
+        }
+        kind if kind.starts_with("down.") => {
+            let Ok(wire) = wire::SessionDown::decode(bytes) else { return target.count("no message") };
+            let Ok(Some(down)) = Down::from_wire(wire, NOON) else { return target.count("refused") };
+            let again = Down::from_wire(down.clone().to_wire(HolderKind::Node, NOON), NOON);
+            assert!(matches!(again, Ok(Some(_))), "{down:?} {again:?}");
+            target.count("told");
+        }
+        "unary.GetCapacityRequest" => {
+            let Ok(wire) = wire::GetCapacityRequest::decode(bytes) else { return target.count("no message") };
+            let Ok(ask) = Ask::from_client(wire, &limits) else { return target.count("refused") };
+            assert_eq!(Ask::from_client(ask.to_wire(), &limits).as_ref(), Ok(&ask));
+            target.on_ask(&ask);
+        }
+        "unary.GetServerCapacityRequest" => {
+            let Ok(wire) = wire::GetServerCapacityRequest::decode(bytes) else {
+                return target.count("no message");
+            };
+            let Ok(ask) = Ask::from_node(wire, &limits) else { return target.count("refused") };
+            assert_eq!(Ask::from_node(ask.to_node_wire(), &limits).as_ref(), Ok(&ask));
+            target.on_ask(&ask);
+        }
+        "unary.ReleaseCapacityRequest" => {
+            let Ok(wire) = wire::ReleaseCapacityRequest::decode(bytes) else {
+                return target.count("no message");
+            };
+            let Ok(release) = Release::from_wire(wire, &limits) else { return target.count("refused") };
+            assert_eq!(Release::from_wire(release.to_wire(), &limits).as_ref(), Ok(&release));
+            target.node.release(target.now, &release);
+            target.count("released");
+        }
+        "unary.GetCapacityResponse" => {
+            let Ok(wire) = wire::GetCapacityResponse::decode(bytes) else {
+                return target.count("no message");
+            };
+            let outcome = Answer::from_wire(wire, NOON).map_or("refused", |_| "told");
+            target.count(outcome);
+        }
+        "unary.GetServerCapacityResponse" => {
+            let Ok(wire) = wire::GetServerCapacityResponse::decode(bytes) else {
+                return target.count("no message");
+            };
+            let outcome = Answer::from_node_wire(wire, NOON).map_or("refused", |_| "told");
+            target.count(outcome);
+        }
+        _ => {
+            if let Ok(wire) = wire::DiscoveryResponse::decode(bytes) {
+                let found = Whereabouts::from_wire(wire);
+                assert_eq!(Whereabouts::from_wire(found.to_wire()), found);
+            }
+            // A token is what its holder shows, whatever that is.
+            _ = PolledLease::read(bytes);
+        }
+    }
+}
+
+fn number(variable: &str, usual: u64) -> u64 {
+    std::env::var(variable).map_or(usual, |text| text.parse().expect("a number"))
+}
+
+#[test]
+fn no_spoilt_message_breaks_anything_or_is_kept_where_it_is_refused() {
+    let (seed, count) = (number("LESSOR_TEST_SEED", 1), number("LESSOR_SPOILT", 20_000));
+    println!("LESSOR_TEST_SEED={seed} LESSOR_SPOILT={count}");
+    let (mut rng, messages) = (Pcg64Mcg::seed_from_u64(seed), corpus());
+    let mut target = Target::new();
+    for _ in 0..count {
+        let (name, whole) = &messages[rng.random_range(0..messages.len())];
+        let kind = name.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
+        let bytes = spoil(&mut rng, whole, &messages);
+        read(&mut target, &kind, &bytes);
+        if rng.random_range(0..8) == 0 {
+            target.go_on(Duration::from_millis(rng.random_range(1..2_000)));
+        }
+    }
+    println!("{:?}", target.counts);
+    for outcome in ["no message", "refused", "answered", "heard", "told", "released", "streams"] {
+        let happened = target.counts.get(outcome).copied().unwrap_or(0);
+        assert!(happened as u64 > count / 2_000, "{outcome}: {:?}", target.counts);
+    }
+}
