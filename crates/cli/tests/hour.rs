@@ -5,6 +5,7 @@
 //! `python/tests/test_limited.py`.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::float_cmp, reason = "a flag is exactly one or nothing")]
 
 mod house;
 
