@@ -66,6 +66,8 @@ pub struct SpareReport {
     pub refused_by_one: u64,
     /// Grants that came to clients and to leaves.
     pub grants: u64,
+    /// Those of what the holder was granted last.
+    pub repeated: u64,
     /// Reports of clients and of leaves, with heartbeats.
     pub reports: u64,
     /// Events after which more was believed than there is.

@@ -49,6 +49,8 @@ pub(super) struct SpareWorld {
     stretches: Vec<TrafficStretch>,
     /// Nothing overtakes what was sent before it, up and down, of each holder.
     clear: Vec<[Time; 2]>,
+    /// The amount that each holder was granted last.
+    told: Vec<Amount>,
     /// One limiter of all of it.
     one: Limiter,
     /// The sum of what all clients believe they may use, in millionths.
@@ -75,6 +77,7 @@ impl SpareWorld {
             due: vec![None; 1 + run.leaves],
             stretches: vec![run.traffic.begin(); run.clients],
             clear: vec![[Time::ZERO; 2]; run.clients + run.leaves],
+            told: vec![Amount::ZERO; run.clients + run.leaves],
             run,
             rng,
             traffic_rng,
@@ -125,7 +128,7 @@ impl SpareWorld {
 
     fn take_down(&mut self, to: Endpoint, event: Event) {
         if let Event::Down { down: Down::Grants(grants), .. } = &event {
-            self.report.grants += grants.len() as u64 * u64::from(self.counts());
+            grants.iter().for_each(|grant| self.count_grant(to, grant.capacity));
         }
         let event = self.net.take_down(self.now, to, event);
         match (to, event) {
@@ -137,6 +140,18 @@ impl SpareWorld {
             (Endpoint::Holder(_), None) => {}
         }
         self.serve(self.net.home(to));
+    }
+
+    fn count_grant(&mut self, to: Endpoint, amount: Amount) {
+        let place = match to {
+            Endpoint::Holder(client) => client,
+            Endpoint::Node(leaf) => self.run.clients + leaf - 1,
+        };
+        let before = std::mem::replace(&mut self.told[place], amount);
+        if self.counts() {
+            self.report.grants += 1;
+            self.report.repeated += u64::from(before == amount);
+        }
     }
 
     fn counts(&self) -> bool {

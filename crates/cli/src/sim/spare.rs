@@ -83,6 +83,7 @@ fn plus(one: SpareReport, other: SpareReport) -> SpareReport {
         refused: one.refused + other.refused,
         refused_by_one: one.refused_by_one + other.refused_by_one,
         grants: one.grants + other.grants,
+        repeated: one.repeated + other.repeated,
         reports: one.reports + other.reports,
         over: one.over + other.over,
     }
@@ -107,7 +108,7 @@ fn json_line(run: &SpareRun, seed: u64, report: &SpareReport) -> serde_json::Val
     serde_json::json!({
         "traffic": run.traffic.to_string(), "clients": run.clients, "leaves": run.leaves, "seconds": run.seconds, "seed": seed,
         "asked": report.asked, "refused": report.refused, "refused_by_one": report.refused_by_one,
-        "lost": report.lost(), "grants": report.grants, "reports": report.reports, "over": report.over,
+        "lost": report.lost(), "grants": report.grants, "repeated": report.repeated, "reports": report.reports, "over": report.over,
     })
 }
 
