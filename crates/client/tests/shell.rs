@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "shell/broken_off.rs"]
+mod broken_off;
 #[path = "shell/denials.rs"]
 mod denials;
 #[path = "shell/together.rs"]

@@ -21,6 +21,9 @@ use crate::session::Failure;
 
 /// Channels kept open at most: redirects may name any number of addresses over the months.
 const CHANNELS: usize = 16;
+/// The most times that one question is put, where connections end with it on its way. The second time the channel may not have
+/// heard yet that the connection has ended, and give it the question once more; after that it certainly has.
+const TRIES: u32 = 3;
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -66,11 +69,7 @@ impl Link {
                 Ok(client) => client,
                 Err(failure) => return Outcome::Failed(failure),
             };
-            let answer = match question.clone().put(client.clone()).await {
-                // A report may come twice, and there is another connection at once.
-                Err(Unanswered::BrokenOff(_)) => question.put(client).await,
-                answer => answer,
-            };
+            let answer = question.put_until_taken(client).await;
             answer.map_or_else(|fault| Outcome::Failed(fault.failure(timeout)), Outcome::Answered)
         }
     }
@@ -153,6 +152,17 @@ impl Question {
             HolderKind::Client => Question::Client(ask.to_wire()),
             HolderKind::Node => Question::Node(ask.to_node_wire()),
         }
+    }
+
+    /// Puts it again where the connection ends with it on its way: a report may come twice, and there is another one at once.
+    async fn put_until_taken(self, server: Server) -> Result<Answer, Unanswered> {
+        for _ in 1..TRIES {
+            match self.clone().put(server.clone()).await {
+                Err(Unanswered::BrokenOff(_)) => {}
+                answer => return answer,
+            }
+        }
+        self.put(server).await
     }
 
     async fn put(self, mut server: Server) -> Result<Answer, Unanswered> {
