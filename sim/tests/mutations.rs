@@ -246,6 +246,7 @@ fn units_of_a_lease_that_is_over_are_nothing_to_be_learnt() {
 #[test]
 fn a_poller_keeps_what_it_has_however_often_its_server_dies() {
     assert_eq!(twice::before_the_claim_is_answered(None), None);
+    assert_eq!(twice::before_anything_is_written(None), None);
 }
 
 #[test]

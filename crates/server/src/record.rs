@@ -209,7 +209,8 @@ impl Record {
     }
 
     /// Returns the leaders before one that began at `since`, as that one writes them down.
-    pub(crate) fn to_tell(&self, since: Time, drift: Drift) -> Vec<EarlierStop> {
+    #[must_use]
+    pub fn to_tell(&self, since: Time, drift: Drift) -> Vec<EarlierStop> {
         let until = |epoch| self.counts_until(epoch, since, drift);
         // Floors are never shown by those for whom this is.
         let stops = self.stops.iter().filter(|_| !self.unknown.is_of(false));

@@ -60,7 +60,11 @@ impl Simulation {
             Some(Ok(left)) => left,
             Some(Err(_)) | None => State::of_nobody(&found.name, line),
         };
-        state.succeed(date);
+        let earlier = match found.parent {
+            Some(_) => Vec::new(),
+            None => record.to_tell(clock.at, self.rules.drift),
+        };
+        state.succeed(date, earlier);
         let text = state.encode(&clock);
         let left = match self.put(site, &text) {
             true => Left::File { state: Box::new(state), record: Box::new(record) },

@@ -29,12 +29,14 @@ impl Server {
     fn new(without: Option<Mutation>) -> Server {
         let mut state = State::begin("root", 7, 0);
         state.apply(&RecordChange { terms: Some(Default::default()), ..RecordChange::default() });
-        Server::begin(without, &state.encode(&clock(0)), 0)
+        let mut server = Server::begin(without, &state.encode(&clock(0)), 0);
+        server.write(0);
+        server
     }
 
     fn begin(without: Option<Mutation>, file: &str, now: u64) -> Server {
         let (mut state, record) = State::left(file, "root", &clock(now)).expect("it was written by us");
-        state.succeed(0);
+        state.succeed(0, record.to_tell(second(now), Drift::NONE));
         let config = NodeConfig {
             record: Some(record),
             marks: true,
@@ -44,13 +46,17 @@ impl Server {
             ..NodeConfig::new("root", state.epoch())
         };
         let node = Node::new(second(now), config, repository(CAPACITY));
-        let mut server = Server { without, file: state.encode(&clock(now)), node };
-        server.write(now);
-        server
+        Server { without, file: state.encode(&clock(now)), node }
     }
 
     /// Dies, and comes back.
     fn die(&mut self, now: u64) {
+        self.die_for_now(now);
+        self.write(now);
+    }
+
+    /// Dies, and comes back; what its node wants to be written stands in the file no sooner than it is written.
+    fn die_for_now(&mut self, now: u64) {
         *self = Server::begin(self.without, &self.file, now);
     }
 
@@ -113,6 +119,37 @@ pub(crate) fn before_the_claim_is_answered(without: Option<Mutation>) -> Option<
             server.serve(now, &mut a, 60);
             if a.believes(now) != units(60) {
                 return Some(format!("{} is left of 60 at {now} s, heard {heard} times", a.believes(now)));
+            }
+            if let Some(much) = exceeded(now, &[&a, &b]) {
+                return Some(much);
+            }
+        }
+    }
+    None
+}
+
+/// Lives that die before anything of theirs has been written but that they had begun, whether the poller has been answered or
+/// not. It has what it had all the time.
+pub(crate) fn before_anything_is_written(without: Option<Mutation>) -> Option<String> {
+    for (short_lives, is_answered) in [(1, false), (1, true), (3, false), (3, true)] {
+        let mut server = Server::new(without);
+        let (mut a, mut b) = (Poller::new("a"), Poller::new("b"));
+        server.serve(0, &mut a, 60);
+        server.serve(1, &mut b, 40);
+        for life in 0..short_lives {
+            server.die_for_now(10 + 2 * life);
+            if is_answered {
+                a.poll(&mut server.node, 11 + 2 * life, 60);
+            }
+        }
+        server.die(20);
+        for now in [22, 40, 58, 62, 90] {
+            server.serve(now, &mut a, 60);
+            if a.believes(now) != units(60) {
+                let left = a.believes(now);
+                return Some(format!(
+                    "{left} is left of 60 at {now} s, {short_lives} short lives, {is_answered}"
+                ));
             }
             if let Some(much) = exceeded(now, &[&a, &b]) {
                 return Some(much);

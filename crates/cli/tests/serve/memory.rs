@@ -201,13 +201,14 @@ async fn clients_that_poll_keep_their_shares_through_restarts_of_a_server_that_r
         house = house.start_again().await;
         let mut server = house.capacity().await;
         if round == 1 {
-            // It dies once more when it has answered them once, and nobody has claimed anything yet.
+            // It dies once more when it has answered them once, and nobody has claimed anything yet. It may not have written
+            // anything yet either, but that it has begun.
             for poller in &mut pollers {
                 ask(poller, &mut server).await;
             }
             continue;
         }
-        // Nothing is answered before the first write of the record has been made.
+        // No claim is answered before the first write of the record has been made.
         eventually("both have claimed what they have", async || {
             for poller in &mut pollers {
                 ask(poller, &mut server).await;

@@ -23,7 +23,7 @@ use lessor_proto::{Epoch, Time};
 
 use super::call::Stored;
 use super::record::{BadRecord, EarlierStops, FORM, Mark, RecordHeader, RecordKeys, Rest, later, next_epoch};
-use crate::record::{Record, RecordChange, RestOver, Terms, Unknown};
+use crate::record::{EarlierStop, Record, RecordChange, RestOver, Terms, Unknown};
 
 /// The record of one node in a file.
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ impl State {
             marks: BTreeMap::new(),
         };
         state.header.terms.unknown = Unknown::All;
-        state.succeed(date);
+        state.succeed(date, Vec::new());
         state
     }
 
@@ -120,14 +120,16 @@ impl State {
         Ok((state, record.stopped_at((!unsure).then_some(machine.at))))
     }
 
-    /// Another epoch begins, above all that went before.
-    pub fn succeed(&mut self, date: u64) {
+    /// Another epoch begins, above all that went before. Its leader knows that those of `earlier` have stopped: that is written
+    /// with its beginning, or nobody would know it any more when it dies before it has written anything else.
+    pub fn succeed(&mut self, date: u64, earlier: Vec<EarlierStop>) {
         let epoch = next_epoch(self.header.epoch, date);
         // All that is out may be claimed and renewed.
         let terms = Terms { rest_over: None, ..self.header.terms };
         let is_first = self.header.write == 0 && self.header.first_epoch == Epoch::default();
         let first_epoch = if is_first { epoch } else { self.header.first_epoch };
         self.header = RecordHeader { epoch, write: 0, closed: false, terms, first_epoch, ..self.header };
+        self.name_earlier(earlier);
     }
 
     /// The number of its last epoch.
@@ -154,8 +156,7 @@ impl State {
             self.marks.insert(self.keys.mark(resource), mark.encode());
         }
         if let Some(earlier) = &change.earlier {
-            let stops = EarlierStops { epoch: self.header.epoch, stops: earlier.clone() };
-            self.marks.insert(self.keys.earlier.clone(), stops.encode());
+            self.name_earlier(earlier.clone());
         }
         for resource in &change.deletes {
             self.marks.remove(&self.keys.mark(resource));
@@ -243,6 +244,15 @@ impl State {
         state.read()?;
         Ok((state, clock))
     }
+
+    fn name_earlier(&mut self, stops: Vec<EarlierStop>) {
+        if stops.is_empty() {
+            self.marks.remove(&self.keys.earlier);
+            return;
+        }
+        let earlier = EarlierStops { epoch: self.header.epoch, stops };
+        self.marks.insert(self.keys.earlier.clone(), earlier.encode());
+    }
 }
 
 // === impl BadState ===
@@ -320,9 +330,9 @@ mod tests {
         let mut state = state();
         state.close();
         assert!(state.read().unwrap().closed);
-        state.succeed(DATE + 5);
+        state.succeed(DATE + 5, Vec::new());
         assert_eq!((state.epoch(), state.read().unwrap().closed), (Epoch((DATE + 5) << 16), false));
-        state.succeed(3);
+        state.succeed(3, Vec::new());
         assert_eq!(state.epoch(), Epoch(((DATE + 5) << 16) + 1), "the date was set back");
     }
 

@@ -270,7 +270,7 @@ fn recollect(
     config: &mut NodeConfig,
 ) -> Result<(Option<StateDirectory>, Option<String>), StateFault> {
     let (None, Some(directory)) = (&options.election, &options.state) else { return Ok((None, None)) };
-    let opened = StateDirectory::open(directory, &config.name)?;
+    let opened = StateDirectory::open(directory, config)?;
     let fault = opened.fault.map(|fault| fault.to_string());
     let Some((directory, record)) = opened.directory else { return Ok((None, fault)) };
     remember(config, &directory, record);

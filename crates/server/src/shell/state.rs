@@ -28,6 +28,7 @@ use tracing::{error, info, warn};
 use self::disk::Disk;
 use super::driver::{Driver, Unanswered};
 use super::{lock_file, random};
+use crate::config::NodeConfig;
 use crate::election::files::replace;
 use crate::election::state::{BadState, Clock, State};
 use crate::record::{Record, RecordChange};
@@ -100,11 +101,11 @@ pub(super) struct Opened {
 // === impl StateDirectory ===
 
 impl StateDirectory {
-    /// Takes the directory of `node`, and begins an epoch in it.
+    /// Takes the directory of the node with these settings, and begins an epoch in it.
     ///
     /// # Errors
     /// When another process uses it, or when it holds a record that cannot be kept up, or one of a later version.
-    pub(super) fn open(directory: &Path, node: &str) -> Result<Opened, StateFault> {
+    pub(super) fn open(directory: &Path, config: &NodeConfig) -> Result<Opened, StateFault> {
         let file = directory.join("state");
         let lock = match lock(directory) {
             Ok(lock) => lock,
@@ -112,7 +113,7 @@ impl StateDirectory {
             Err(fault) => return without(fault, &file),
         };
         let date = u64::try_from(clock::wall().since_epoch.as_millis()).unwrap_or(u64::MAX);
-        let (found, fault) = match find(&file, node) {
+        let (found, fault) = match find(&file, &config.name) {
             Ok(found) => (found, None),
             // It is somebody else's, who will want it as it is.
             Err(fault @ StateFault::Bad { source: BadState::Foreign { .. }, .. }) => {
@@ -124,9 +125,13 @@ impl StateDirectory {
         };
         let (mut state, record) = match found {
             Some(found) => found,
-            None => State::of_nobody(node, line()),
+            None => State::of_nobody(&config.name, line()),
         };
-        state.succeed(date);
+        let earlier = match config.parent {
+            Some(_) => Vec::new(),
+            None => record.to_tell(clock::now(), config.drift),
+        };
+        state.succeed(date, earlier);
         let directory = directory.to_owned();
         let keys = match keys(&directory) {
             Ok(keys) => keys,

@@ -3,13 +3,19 @@
 use std::path::Path;
 use std::time::Duration;
 
+use lessor_client::Transport;
 use lessor_proto::{Amount, ResourceId};
 
 use super::*;
-use crate::record::{RestOver, Unknown};
+use crate::config::ParentConfig;
+use crate::record::{RestOver, Terms, Unknown};
+
+fn node(name: &str) -> NodeConfig {
+    NodeConfig::new(name, Epoch::default())
+}
 
 fn opened(directory: &Path) -> Opened {
-    StateDirectory::open(directory, "root").unwrap()
+    StateDirectory::open(directory, &node("root")).unwrap()
 }
 
 fn fault(opened: &Opened) -> String {
@@ -18,11 +24,7 @@ fn fault(opened: &Opened) -> String {
 
 fn mark(directory: &mut StateDirectory, units: u64) {
     let marks = [(ResourceId::new("db", 256).unwrap(), Amount::from_units(units))].into();
-    directory.state.apply(&RecordChange {
-        marks,
-        terms: Some(crate::record::Terms::default()),
-        ..RecordChange::default()
-    });
+    directory.state.apply(&RecordChange { marks, terms: Some(Terms::default()), ..RecordChange::default() });
     directory.write().unwrap();
 }
 
@@ -46,13 +48,34 @@ fn what_one_has_written_the_next_finds_and_epochs_above_it() {
 }
 
 #[test]
+fn one_that_dies_before_it_has_written_anything_leaves_what_it_knew_of_those_before() {
+    let above = ParentConfig { servers: vec!["above:1".into()], transport: Transport::Stream, eager: true };
+    // What was left below another node may be over sooner than the record says.
+    for (parent, tells) in [(None, true), (Some(above), false)] {
+        let place = tempfile::tempdir().unwrap();
+        let first = {
+            let (mut first, _) = opened(place.path()).directory.unwrap();
+            let terms = Terms { longest_lease: Duration::from_secs(3_600), ..Terms::default() };
+            first.state.apply(&RecordChange { terms: Some(terms), ..RecordChange::default() });
+            first.write().unwrap();
+            first.epoch()
+        };
+        let config = NodeConfig { parent, ..node("root") };
+        let second = StateDirectory::open(place.path(), &config).unwrap().directory.unwrap().0.epoch();
+        let (_, record) = StateDirectory::open(place.path(), &config).unwrap().directory.unwrap();
+        let stopped: Vec<Epoch> = record.stops.keys().copied().collect();
+        assert_eq!(stopped, if tells { vec![first, second] } else { vec![second] });
+    }
+}
+
+#[test]
 fn what_a_later_version_has_written_stays_as_it_is_and_nobody_begins() {
     let place = tempfile::tempdir().unwrap();
     drop(opened(place.path()));
     let file = place.path().join("state");
     let later = std::fs::read_to_string(&file).unwrap().replace("lessor state 1", "lessor state 2");
     std::fs::write(&file, &later).unwrap();
-    let fault = StateDirectory::open(place.path(), "root").unwrap_err().to_string();
+    let fault = StateDirectory::open(place.path(), &node("root")).unwrap_err().to_string();
     let said = "a later version has written it: form 2, and this one reads form 1";
     assert_eq!(fault, format!("state file {}: {said}", file.display()));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), later);
@@ -89,7 +112,7 @@ fn what_was_left_from_before_is_over_by_the_same_clock_and_by_another_all_of_it_
         directory.state.apply(&RecordChange {
             marks: [(id.clone(), Amount::from_units(70))].into(),
             rests: [(id.clone(), Amount::from_units(20))].into(),
-            terms: Some(crate::record::Terms { rest_over, ..Default::default() }),
+            terms: Some(Terms { rest_over, ..Default::default() }),
             ..RecordChange::default()
         });
         let clock = Clock { boot, at: machine().at.earlier(Duration::from_secs(10)) };
@@ -111,7 +134,7 @@ fn what_was_left_from_before_is_over_by_the_same_clock_and_by_another_all_of_it_
 fn a_directory_is_used_by_one_process() {
     let place = tempfile::tempdir().unwrap();
     let _first = opened(place.path());
-    let fault = StateDirectory::open(place.path(), "root").unwrap_err().to_string();
+    let fault = StateDirectory::open(place.path(), &node("root")).unwrap_err().to_string();
     let place = place.path().display();
     assert_eq!(fault, format!("state directory {place}: another process holds {place}/lock"));
 }
@@ -137,7 +160,7 @@ fn a_damaged_record_is_told_of_and_another_is_begun() {
 #[test]
 fn a_record_of_another_node_is_told_of_and_left_alone() {
     let place = tempfile::tempdir().unwrap();
-    drop(StateDirectory::open(place.path(), "leaf").unwrap());
+    drop(StateDirectory::open(place.path(), &node("leaf")).unwrap());
     let before = std::fs::read(place.path().join("state")).unwrap();
     let opened = opened(place.path());
     let file = place.path().join("state");
