@@ -197,7 +197,7 @@ fn driver(mutation: DriverRule) -> Noticed {
         DriverRule::DomainTold => Swarm(100),             // 8: I28
         DriverRule::PausesSeen => Swarm(90),              // 45, 84, 85: I13
         DriverRule::RightsHeld => Limited(8_300_014),     // I33
-        DriverRule::RevokedOrEnded => Limited(8_301_034), // I33
+        DriverRule::RevokedOrEnded => Limited(8_303_302), // I33
     }
 }
 
