@@ -131,9 +131,12 @@ pub(super) fn told(repository: &Repository, config: &NodeConfig) -> Vec<(Unknown
     if silent && config.rules.keep(Rule::UntoldIsUnknown) {
         return vec![(unknown, None)];
     }
-    let LearningTimes { leases, floors } = LearningTimes::unknowing(repository, config).of(unknown);
-    // Floors of before are learnt to their end, whatever templates say of them by then.
-    let before = config.record.as_ref().filter(|_| unknown == Unknown::Floors);
+    let times = LearningTimes::unknowing(repository, config);
+    // Floors of before are learnt to their end, whatever templates say of them by then, if anything is to be learnt.
+    let has_floors =
+        |record: &&Record| record.longest_safe_lease > Duration::ZERO && times.leases > Duration::ZERO;
+    let before = config.record.as_ref().filter(has_floors);
     let before = before.map_or(Duration::ZERO, |record| record.longest_safe_lease + record.authority);
+    let LearningTimes { leases, floors } = times.of(unknown);
     vec![(unknown, Some(leases)), (Unknown::Floors, Some(floors.max(config.drift.stretch(before))))]
 }

@@ -292,8 +292,12 @@ fn leases_are_learnt_for_a_lease_length_where_floors_last_for_longer() {
 
 /// One that begins in the hour after a first start, when 30 are out and no floor that is known of.
 fn in_the_first_hour(repository: Repository) -> Hall {
+    begin_after(Unknown::Floors, repository)
+}
+
+fn begin_after(unknown: Unknown, repository: Repository) -> Hall {
     let record = Record {
-        unknown: Unknown::Floors,
+        unknown,
         epoch: Epoch(1),
         longest_lease: SHORT,
         longest_safe_lease: Duration::from_secs(3600),
@@ -333,11 +337,14 @@ fn a_successor_in_the_first_hour_knows_what_leases_are_out_and_learns_floors() {
 
 #[test]
 fn floors_of_before_are_not_known_for_as_long_as_they_last_also_where_there_are_none_any_more() {
-    let mut hall = in_the_first_hour(repository(leases(SHORT)));
-    pass(&mut hall, Duration::from_secs(3600));
-    assert_eq!(unknown_of(&hall), Some(Unknown::Floors));
-    pass(&mut hall, Duration::from_secs(100));
-    assert_eq!(unknown_of(&hall), Some(Unknown::Nothing));
+    for unknown in [Unknown::Floors, Unknown::All] {
+        let mut hall = begin_after(unknown, repository(leases(SHORT)));
+        assert_eq!(unknown_of(&hall), Some(unknown));
+        pass(&mut hall, Duration::from_secs(3600));
+        assert_eq!(unknown_of(&hall), Some(Unknown::Floors), "of {unknown:?}");
+        pass(&mut hall, Duration::from_secs(100));
+        assert_eq!(unknown_of(&hall), Some(Unknown::Nothing), "of {unknown:?}");
+    }
 }
 
 #[test]
