@@ -299,12 +299,19 @@ impl Resource {
     /// The same where nobody has to hear of it.
     pub(super) fn divide(&mut self) {
         if self.holders.shares().policy().is_bounded()
-            && let Some(amount) = self.ledger.shareable()
+            && let Some(amount) = self.shareable()
         {
             let idle = |(slot, kept): (Slot, Amount)| kept.saturating_sub(self.kept(slot));
             let idle = self.claims.all_deferred().map(idle).fold(Amount::ZERO, Amount::saturating_add);
             let amount = amount.saturating_sub(idle);
             self.holders.set_capacity(amount, self.terms.legacy_max_fraction.of(amount));
         }
+    }
+
+    /// The sum that grants can still reach, or that they may reach again. A successor of the node above, which leases less than may be
+    /// out, counts what is left from before by itself, and not as a part of the lease: the claimants share all of that.
+    fn shareable(&self) -> Option<Amount> {
+        let is_beside = self.supply.is_counted_above == Some(false) && self.ledger.in_debt();
+        if is_beside { self.ledger.limit() } else { self.ledger.shareable() }
     }
 }

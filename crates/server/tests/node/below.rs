@@ -20,9 +20,12 @@ fn at(seconds: u64) -> Time {
 
 /// A leader that begins with a record that its line has written under epoch 5, and writes whatever it wants to.
 fn leaf(unknown: Unknown) -> Node {
+    successor(Record { unknown, ..Record::default() })
+}
+
+fn successor(record: Record) -> Node {
     let servers = vec!["above:1".into()];
-    let record =
-        Record { epoch: Epoch(5), unknown, longest_lease: Duration::from_secs(60), ..Record::default() };
+    let record = Record { epoch: Epoch(5), longest_lease: Duration::from_secs(60), ..record };
     let config = NodeConfig {
         drift: Drift::NONE,
         marks: true,
@@ -79,6 +82,10 @@ pub(super) fn hear_above(node: &mut Node, now: Time, seq: u64, before: Option<u6
 
 /// The amount told to a client that wants 8 and perhaps shows as many units of the leader of that epoch.
 fn ask(node: &mut Node, now: Time, id: u64, shown: Option<(u64, u64)>) -> Option<Amount> {
+    ask_as("a", node, now, id, shown)
+}
+
+fn ask_as(name: &str, node: &mut Node, now: Time, id: u64, shown: Option<(u64, u64)>) -> Option<Amount> {
     let has = shown.map(|(units, epoch)| Has {
         capacity: Amount::from_units(units),
         order: Some(Order { epoch: Epoch(epoch), seq: 1 }),
@@ -97,7 +104,7 @@ fn ask(node: &mut Node, now: Time, id: u64, shown: Option<(u64, u64)>) -> Option
     };
     let ask = Ask {
         kind: HolderKind::Client,
-        holder: client("a"),
+        holder: client(name),
         incarnation: Some(Incarnation(1)),
         report_id: Some(ReportId(id)),
         target_epoch: None,
@@ -145,4 +152,19 @@ fn what_a_leader_after_the_record_left_is_out_as_the_node_above_counts_it() {
     assert_eq!(ask(&mut node, at(5), 1, Some((8, 6))), None, "nothing to grant yet");
     hear_above(&mut node, at(5), 1, Some(45));
     assert_eq!(books(&node, at(5)).ghost, Amount::from_units(45));
+}
+
+#[test]
+fn who_comes_back_keeps_its_part_where_a_successor_above_leases_no_more_than_that() {
+    let marks = [(resource(), Amount::from_units(10))].into();
+    let mut node = successor(Record { marks, ..Record::default() });
+    ask(&mut node, at(5), 1, Some((4, 5)));
+    // It counts by itself the 6 that nobody has shown.
+    hear_above(&mut node, at(8), 1, None);
+    let (units, total) = (Amount::from_units, u128::from(Amount::from_units(10).as_micros()));
+    assert_eq!((books(&node, at(8)).ghost, books(&node, at(8)).total), (units(6), total));
+    assert_eq!(ask(&mut node, at(9), 2, None), Some(units(4)), "it shows 4, and 4 are leased");
+    assert_eq!(ask(&mut node, at(40), 3, None), Some(units(4)), "and until all of that is over");
+    assert_eq!(ask_as("b", &mut node, at(41), 1, None), Some(Amount::ZERO), "nobody grows meanwhile");
+    assert_eq!(books(&node, at(41)).total, total);
 }
