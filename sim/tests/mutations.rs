@@ -243,7 +243,9 @@ fn no_rule_about_pollers_can_be_left_out() {
 #[test]
 fn units_of_a_lease_that_is_over_are_nothing_to_be_learnt() {
     let rule = Mutation::Grantor(GrantorRule::LearnRunning);
-    for story in [memory::in_use_when_it_is_over, memory::in_use_beside_a_lease] {
+    for story in
+        [memory::in_use_when_it_is_over, memory::in_use_beside_a_lease, inherited::beside_what_was_given_back]
+    {
         assert_eq!(story(None), None);
         assert!(story(Some(rule)).is_some());
     }

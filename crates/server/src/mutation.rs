@@ -135,7 +135,7 @@ pub enum Rule {
     /// A leader that finds no record takes it that anything may be out.
     EmptyIsUnknown,
     /// While learning, what holders show counts only as far as its lease runs: by its date where a poller shows it, and of a
-    /// client no more than the lease gave, whatever it still uses of another one.
+    /// client no more than the lease gave, whatever it still uses of another one. A node is granted no more than that.
     LearnRunning,
     /// Below another node nobody claims what was granted before the line of succession that the record is of.
     ClaimInLine,

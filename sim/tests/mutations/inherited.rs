@@ -9,7 +9,7 @@ use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Lasts, Ord
 use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, ParentConfig};
 use lessor_server::record::Record;
-use lessor_server::repository::Kind;
+use lessor_server::repository::{Kind, Repository, Template};
 use lessor_sim::mutation::Mutation;
 
 use super::hall::{self, resource, units};
@@ -88,8 +88,49 @@ fn uncounted_above(without: Option<Mutation>, first: u64, unsure: bool, kind: Ki
     None
 }
 
+/// All 10 were out to a node; it gave 6 of them back, which another was granted, and died before its record said so. The one above
+/// has a successor without memory, to which the next leader of the node shows the 4 that its client has: it may have 10 out, and is
+/// granted no more than 4, so that who has the 6 keeps them.
+pub(crate) fn beside_what_was_given_back(without: Option<Mutation>) -> Option<String> {
+    let second = |second| Time::ZERO + Duration::from_secs(second);
+    let (mut above, mut node) = (learning(without), between(without));
+    let lasts = Some(Lasts { length: hall::LEASE, remaining: LEFT, counts: LEFT });
+    let order = Some(Order { epoch: Epoch(1), seq: 5 });
+    let mut has = Has { capacity: units(4), order, token: Vec::new(), lasts, expiry: 0 };
+    let mut granted = Amount::ZERO;
+    for at in 0..15 {
+        node.advance(second(at));
+        if let Some(grant) = ask(&mut node, second(at), "client", 1 + at, Some(has.clone())) {
+            has = Has { capacity: grant.capacity, order: grant.order, lasts: None, ..has };
+        }
+        while let Some(output) = node.poll(second(at)) {
+            let Output::Parent(Action::Ask { id, ask, .. }) = output else { continue };
+            let answer = above.ask(second(at), &ask).expect("it is asked well");
+            granted = answer.grants.iter().map(|grant| grant.capacity).fold(granted, Amount::max);
+            node.on_parent(second(at), session::Event::Answered { id, answer });
+        }
+    }
+    let books = above.books(second(15), &resource()).expect("it was asked for");
+    assert_eq!(books.total, u128::from(units(10).as_micros()), "as much may be out below");
+    let six = hall::Report { wants: 6.0, has: Some((1, 7, 6)), held: Some(6), ..hall::Report::default() };
+    let left = hall::ask(&mut above, second(15), (HolderKind::Client, "other", 1), &six);
+    if (granted, left) != (units(4), units(6)) {
+        return Some(format!("{granted} of 10 are granted to a node that has 4, and {left} to who has 6"));
+    }
+    (has.capacity != units(4)).then(|| format!("{} are left below to the client that has 4", has.capacity))
+}
+
+/// A leader above that remembers nothing.
+fn learning(without: Option<Mutation>) -> Node {
+    let rules = without.map(Mutation::node).unwrap_or_default();
+    let template =
+        Template { learning: hall::LEASE, ..Template::clone(&hall::repository(10).templates()[0]) };
+    let repository = Repository::new(vec![template]).expect("it holds together");
+    Node::new(Time::ZERO, NodeConfig { rules, ..NodeConfig::new("root", Epoch(2)) }, repository)
+}
+
 fn ask(node: &mut Node, now: Time, name: &str, report_id: u64, has: Option<Has>) -> Option<Grant> {
-    let held = has.as_ref().map(|_| units(10));
+    let held = has.as_ref().map(|has| if has.capacity == units(4) { has.capacity } else { units(10) });
     let report = Report {
         resource: resource(),
         bands: Bands::from_elem(Band { priority: 0, subclients: 1, wants: 10.0 }, 1),

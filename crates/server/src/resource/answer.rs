@@ -214,7 +214,8 @@ impl Resource {
             return Amount::ZERO;
         }
         if self.is_learning(now) {
-            return child.account().charge().min(Amount::from_f64(child.demands().wants()));
+            let learnt = child.account().charge().min(self.claims.most_learnt(slot));
+            return learnt.min(Amount::from_f64(child.demands().wants()));
         }
         let share = match self.terms.is_whole() && !self.divides_parts() {
             true => self.whole_units(slot),

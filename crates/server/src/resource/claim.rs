@@ -126,11 +126,7 @@ impl Resource {
             if now < cx.opens() || self.has_ended(now, slot, has, cx) {
                 return;
             }
-            let remaining = has.lasts.map_or(Duration::ZERO, |lasts| lasts.remaining.min(MOST_SHOWN));
-            let end = self.learning.until().max(cx.config.drift.grantor_end(now, remaining));
-            let learnt = self.in_whole_units(self.learnt(slot, has, held, cx));
-            self.charge(slot, |ledger, account| ledger.take_up(account, learnt, end));
-            return;
+            return self.learn_of(now, slot, has, held, cx);
         }
         // Without a record nobody knows how long a leader before may go on: what is out may be in use again below it.
         let ended = now >= self.ledger.ghost_end() || now < cx.opens() || cx.is_unsure();

@@ -26,6 +26,9 @@ pub(super) struct GhostClaims {
     /// The capacity that holders have shown to have of an earlier life of this node, of which it knows nothing, and
     /// until when.
     shown: BTreeMap<Slot, (Amount, Time)>,
+    /// The nodes below which more may be out than they have shown to a server that learns, and what they have shown: they are
+    /// granted no more before it has learnt what is out.
+    learnt: BTreeMap<Slot, Amount>,
     /// The holders that use units of a gauge which nobody counts, and when all of those have ended.
     uncounted: BTreeMap<Slot, Time>,
     /// The amount of claims that wait until the record says that they outlast what is left from before.
@@ -113,6 +116,7 @@ impl GhostClaims {
     #[must_use]
     pub(super) fn forget(&mut self, slot: Slot) -> Amount {
         self.shown.remove(&slot);
+        self.learnt.remove(&slot);
         self.uncounted.remove(&slot);
         self.deferred.remove(&slot).unwrap_or_default()
     }
@@ -144,6 +148,16 @@ impl GhostClaims {
     /// The holder at `slot` is granted as much as it has shown.
     pub(super) fn match_shown(&mut self, slot: Slot) {
         self.shown.remove(&slot);
+    }
+
+    /// The node at `slot` has shown `amount`, and is charged for more.
+    pub(super) fn learn(&mut self, slot: Slot, amount: Amount) {
+        self.learnt.insert(slot, amount);
+    }
+
+    /// The most that the holder at `slot` is granted of what it is charged for, before the server has learnt what is out.
+    pub(super) fn most_learnt(&self, slot: Slot) -> Amount {
+        self.learnt.get(&slot).copied().unwrap_or(Amount::MAX)
     }
 
     /// The holder at `slot` is charged for all units that it uses.

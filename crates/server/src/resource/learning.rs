@@ -5,6 +5,7 @@ use std::time::Duration;
 use lessor_proto::message::{Has, HolderKind};
 use lessor_proto::{Amount, Time};
 
+use super::claim::MOST_SHOWN;
 use super::slab::Slot;
 use super::{CallContext, Resource};
 use crate::config::learning;
@@ -96,15 +97,23 @@ impl Resource {
         self.reshare();
     }
 
-    /// The amount to be learnt of what a holder shows: it uses `held`. Units of a client beyond what a leader before this one
-    /// counted are of a lease that is over, and may be somebody else's meanwhile. A node shows what that one counted for
-    /// certain, and may have more out.
-    pub(super) fn learnt(&self, slot: Slot, has: &Has, held: Amount, cx: CallContext<'_>) -> Amount {
+    /// Charges the holder at `slot` for what it shows, of which it uses `held`. Units of a client beyond what a leader before this one
+    /// counted are of a lease that is over, and may be somebody else's meanwhile. A node shows what that one counted for certain,
+    /// and may have more out below: it is charged for that, and granted no more than it shows.
+    pub(super) fn learn_of(&mut self, now: Time, slot: Slot, has: &Has, held: Amount, cx: CallContext<'_>) {
+        let [shown, held] = [has.capacity, held].map(|amount| self.in_whole_units(amount));
         let is_client = self.holders.at(slot).kind == HolderKind::Client;
-        match is_client && cx.config.rules.keep(Rule::LearnRunning) {
-            true => held.min(has.capacity),
-            false => held,
-        }
+        let counted = match cx.config.rules.keep(Rule::LearnRunning) {
+            true if is_client => held.min(shown),
+            true if held > shown => {
+                self.claims.learn(slot, shown);
+                held
+            }
+            _ => held,
+        };
+        let remaining = has.lasts.map_or(Duration::ZERO, |lasts| lasts.remaining.min(MOST_SHOWN));
+        let end = self.learning.until().max(cx.config.drift.grantor_end(now, remaining));
+        self.charge(slot, |ledger, account| ledger.take_up(account, counted, end));
     }
 
     /// Until when what is out from before the start may still be in use, as far as is known.
