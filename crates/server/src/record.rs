@@ -68,9 +68,6 @@ pub struct Record {
     /// It is not certain that the last leader has stopped: nothing is believed of what holders show before all of it has
     /// ended.
     pub unsure: bool,
-    /// For how long, at the least, nobody had been elected when this leader began, by its own clock. It need not wait again
-    /// for what has ended meanwhile.
-    pub vacant: Duration,
 }
 
 /// A leader before the one that wrote this.
@@ -229,9 +226,7 @@ impl Record {
     /// When leases that long are over which the last leader may have granted, by the clock of one that began at `since`.
     pub(crate) fn after(&self, since: Time, longest_lease: Duration, drift: Drift) -> Time {
         let authority = if self.closed { Duration::ZERO } else { self.authority };
-        let over = drift.grantor_end(since, authority.saturating_add(longest_lease));
-        let vacant = u64::try_from(self.vacant.as_nanos()).unwrap_or(u64::MAX);
-        Time::from_nanos(over.as_nanos().saturating_sub(vacant))
+        drift.grantor_end(since, authority.saturating_add(longest_lease))
     }
 }
 
@@ -324,17 +319,5 @@ mod tests {
             Record { longest_lease: seconds(60), authority: seconds(4), closed: true, ..Record::default() };
         assert_eq!(record.opens(NOON, Drift::NONE), NOON);
         assert_eq!(record.ends(&db(), NOON, Drift::NONE), NOON + seconds(60));
-    }
-
-    #[test]
-    fn time_without_a_leader_is_not_waited_for_again() {
-        let record = Record {
-            longest_lease: seconds(60),
-            authority: seconds(4),
-            vacant: seconds(10),
-            ..Record::default()
-        };
-        assert_eq!(record.opens(NOON, Drift::NONE), NOON);
-        assert_eq!(record.ends(&db(), NOON, Drift::NONE), NOON + seconds(54));
     }
 }
