@@ -144,6 +144,11 @@ const CLAIMED_AFTER: Duration = Duration::from_secs(2);
 // === impl Record ===
 
 impl Record {
+    /// Whether it says how much of `resource` is out.
+    pub(crate) fn knows(&self, resource: &ResourceId) -> bool {
+        !self.unknown.is_of(resource.is_floor())
+    }
+
     /// When no earlier leader grants or credits anything any more, by the clock of a leader that began at `since`: what
     /// holders show is the whole truth from then on.
     pub(crate) fn opens(&self, since: Time, drift: Drift) -> Time {

@@ -138,7 +138,7 @@ impl Resource {
         let (mut learning, mut supply) =
             (learning(&template, id.is_floor(), record, drift), Supply::configured());
         let mut longest = template.lease_length;
-        let known = record.filter(|record| !record.unknown.is_of(id.is_floor()));
+        let known = record.filter(|record| record.knows(&id));
         // Without a record nobody has led before one who keeps marks.
         let mut earlier_here = (record.is_none() && cx.config.marks).then_some(Time::ZERO);
         if let Some(record) = known {

@@ -292,33 +292,20 @@ impl RecordHeader {
                 },
             };
             let config_version = number(&mut words, "config_version")?;
-            let (mut unknown, mut line, mut first_epoch) = (Unknown::Nothing, 0, Epoch::default());
-            let mut word = words.next();
-            if word == Some("unknown") {
-                unknown = match words.next()? {
-                    "yes" => Unknown::All,
-                    "floors" => Unknown::Floors,
-                    _ => return None,
-                };
-                word = words.next();
-            }
-            if word == Some("line") {
-                line = words.next()?.parse().ok()?;
-                word = words.next();
-                if word == Some("since") {
-                    first_epoch = Epoch(words.next()?.parse().ok()?);
-                    word = words.next();
+            let unknown = unknown(&mut words)?;
+            let line = if_there(&mut words, "line")?;
+            let first_epoch = line.map_or(Some(None), |_| if_there(&mut words, "since"))?;
+            let rest_over = match if_there(&mut words, "rest_over_ns")? {
+                Some(lease) => {
+                    let safe_lease = number(&mut words, "safe_rest_over_ns")?;
+                    let [lease, safe_lease] = [lease, safe_lease].map(Duration::from_nanos);
+                    Some(RestOver { lease, safe_lease })
                 }
-            }
-            let mut rest_over = None;
-            if word == Some("rest_over_ns") {
-                let lease = Duration::from_nanos(words.next()?.parse().ok()?);
-                let safe_lease = Duration::from_nanos(number(&mut words, "safe_rest_over_ns")?);
-                rest_over = Some(RestOver { lease, safe_lease });
-                word = words.next();
-            }
+                None => None,
+            };
             let terms = Terms { config_version, unknown, rest_over, ..header.terms };
-            word.is_none().then_some(RecordHeader { terms, line, first_epoch, ..header })
+            let (line, first_epoch) = (line.unwrap_or(0), Epoch(first_epoch.unwrap_or(0)));
+            words.next().is_none().then_some(RecordHeader { terms, line, first_epoch, ..header })
         };
         read().ok_or_else(|| bad(stored, HEADER))
     }
@@ -398,6 +385,18 @@ fn if_there(words: &mut SplitWhitespace<'_>, name: &str) -> Option<Option<u64>> 
     match words.clone().next() {
         Some(word) if word == name => number(words, name).map(Some),
         _ => Some(None),
+    }
+}
+
+/// The resources of which nothing is known, if that comes next.
+fn unknown(words: &mut SplitWhitespace<'_>) -> Option<Unknown> {
+    if words.clone().next() != Some("unknown") {
+        return Some(Unknown::Nothing);
+    }
+    match after(words, "unknown")? {
+        "yes" => Some(Unknown::All),
+        "floors" => Some(Unknown::Floors),
+        _ => None,
     }
 }
 

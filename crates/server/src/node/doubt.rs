@@ -71,9 +71,7 @@ impl Node {
         if !self.config.rules.keep(Rule::OldRecordDoubted) {
             return false;
         }
-        let is_known = |record: &&Record| {
-            !record.unknown.is_of(report.resource.is_floor()) && record.epoch > Epoch::default()
-        };
+        let is_known = |record: &&Record| record.knows(&report.resource) && record.epoch > Epoch::default();
         let record = self.config.record.as_ref().filter(is_known);
         let (Some(record), Some(has)) = (record, &report.has) else { return false };
         let between = |order: Order| order.epoch > record.epoch && order.epoch < self.config.epoch;

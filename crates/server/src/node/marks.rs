@@ -79,9 +79,8 @@ impl Node {
         }
         if let Some(marks) = &mut self.marks {
             let need = Need { epoch: epoch_above(&self.parent, id), ..resource.need() };
-            let is_floor = id.is_floor();
-            if self.config.record.as_ref().is_some_and(|record| record.unknown.is_of(is_floor)) {
-                marks.learn_until(now, Unknown::with(is_floor), Some(resource.learns_until()));
+            if self.config.record.as_ref().is_some_and(|record| !record.knows(id)) {
+                marks.learn_until(now, Unknown::with(id.is_floor()), Some(resource.learns_until()));
                 if let Some((longest, until)) = resource.shown_longest() {
                     marks.keep_longest(now, longest, until);
                 }
@@ -124,9 +123,10 @@ impl Node {
     /// The need that the mark of a resource has to allow for. Of a resource that nobody has asked for, it is what
     /// may be out from before.
     pub(super) fn need(&self, now: Time, id: &ResourceId) -> Need {
-        let settled = self.config.record.as_ref().is_some_and(|record| {
-            !record.unknown.is_of(id.is_floor()) && record.settles(self.since, self.config.drift) <= now
-        });
+        let settled =
+            self.config.record.as_ref().is_some_and(|record| {
+                record.knows(id) && record.settles(self.since, self.config.drift) <= now
+            });
         let rest = if settled { self.rest(now, id) } else { Amount::ZERO };
         if let Some(resource) = self.resources.get(id) {
             return Need { epoch: epoch_above(&self.parent, id), rest, ..resource.need() };
@@ -167,7 +167,7 @@ impl Node {
     /// it is heard, or it could not give that back.
     pub(super) fn shows_other_kind(&self, now: Time, template: &Template, report: &Report) -> bool {
         let id = &report.resource;
-        let record = self.config.record.as_ref().filter(|record| !record.unknown.is_of(id.is_floor()));
+        let record = self.config.record.as_ref().filter(|record| record.knows(id));
         let kind = record.and_then(|record| record.kinds.get(id));
         let is_out = || self.unopened(now, id).is_some_and(|ghost| ghost.amount() > Amount::ZERO);
         kind.is_some_and(|&kind| kind != template.kind)

@@ -7,7 +7,8 @@
 //! counting it too long. Who asks without a stream is told to ask again.
 //!
 //! A leader that does not know what is out charges what it is shown beyond its marks, so the record has to say first that marks
-//! are not all, and for how long others like it may last: its holder shows that to no successor. Who waits for that is heard at the latest when all is over that could be shown.
+//! are not all, and for how long others like it may last: its holder shows that to no successor. Who waits for that is heard at the
+//! latest when all is over that could be shown.
 
 use std::collections::BTreeMap;
 

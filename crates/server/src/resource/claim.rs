@@ -136,14 +136,7 @@ impl Resource {
             return;
         }
         if self.is_late(cx) {
-            let shown = has.lasts.map(|lasts| lasts.remaining.min(MOST_SHOWN));
-            let remaining = match self.holders.at(slot).kind {
-                HolderKind::Client => shown.unwrap_or(self.terms.lease_length),
-                // A new leader of a node says for how long counts for certain what it inherited; those below it may go on with
-                // more, for longer.
-                HolderKind::Node => shown.unwrap_or_default().max(self.terms.lease_length),
-            };
-            let end = cx.config.drift.grantor_end(now, remaining);
+            let end = cx.config.drift.grantor_end(now, self.remaining(slot, has));
             return self.claims.silence(slot, end);
         }
         if has.order.is_some_and(|order| !is_of_record(order.epoch, cx.config)) {
@@ -172,6 +165,17 @@ impl Resource {
             self.note_certain(claimed, has, cx);
         }
         self.acknowledge(slot, 0, held);
+    }
+
+    /// The time for which those below the holder at `slot`, or it itself, may go on with what it shows.
+    fn remaining(&self, slot: Slot, has: &Has) -> Duration {
+        let shown = has.lasts.map(|lasts| lasts.remaining.min(MOST_SHOWN));
+        match self.holders.at(slot).kind {
+            HolderKind::Client => shown.unwrap_or(self.terms.lease_length),
+            // A new leader of a node says for how long counts for certain what it inherited; those below it may go on with more,
+            // for longer.
+            HolderKind::Node => shown.unwrap_or_default().max(self.terms.lease_length),
+        }
     }
 
     /// Whether the lease that a holder shows has ended, whatever it still uses of that: it may be somebody else's meanwhile, who
@@ -246,8 +250,8 @@ impl Resource {
             return;
         }
         let record = cx.config.record.as_ref();
-        let is_all = !cx.config.rules.keep(Rule::LineIsPart)
-            && record.is_some_and(|record| !record.unknown.is_of(self.id.is_floor()));
+        let is_all =
+            !cx.config.rules.keep(Rule::LineIsPart) && record.is_some_and(|record| record.knows(&self.id));
         if self.is_leased() && !is_all || record.is_some_and(|record| record.unsure) {
             let until = cx.config.drift.grantor_end(now, lasts.remaining.min(MOST_SHOWN));
             self.claims.show(now, slot, has.capacity, until);

@@ -50,8 +50,7 @@ impl Resource {
         report: &Report,
         cx: CallContext<'_>,
     ) -> Option<Reply> {
-        let is_unknown =
-            cx.config.record.as_ref().is_some_and(|record| record.unknown.is_of(self.id.is_floor()));
+        let is_unknown = cx.config.record.as_ref().is_some_and(|record| !record.knows(&self.id));
         if let Some(has) = report.has.as_ref().filter(|_| is_unknown && ask.incarnation.is_none()) {
             self.learn_as_shown(now, has, cx);
         }

@@ -78,7 +78,7 @@ impl Resource {
     pub(super) fn left(&self, now: Time, has: &Has, cx: CallContext<'_>) -> Duration {
         let length = has.lasts.map_or(MOST_SHOWN, |lasts| lasts.length.min(MOST_SHOWN));
         let by_date = cx.date.until(now, ends_at(has)).min(length);
-        let knows = cx.config.record.as_ref().is_some_and(|record| !record.unknown.is_of(self.id.is_floor()));
+        let knows = cx.config.record.as_ref().is_some_and(|record| record.knows(&self.id));
         let origin = PolledLease::read(&has.token).map(|lease| lease.origin).ok();
         let granted = origin.or(has.order.map(|order| order.epoch));
         let is_earlier = granted.is_some_and(|epoch| epoch < cx.config.epoch);
