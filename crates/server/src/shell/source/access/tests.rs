@@ -11,12 +11,12 @@ nodes:
   - {identity: "spiffe://acme/ns/lessor/sa/paris", node: paris, most_clients: 50000, priority: {most: 5}}
 clients:
   - identity: *shop
-client_id: "{last}-*"
-resources: ["db/orders", "api/*"]
-priority: {most: 3}
-max_wants: 200
-weight: 2
-budget: {streams: 50, reports: 100/s, resources: 100}
+    client_id: "{last}-*"
+    resources: ["db/orders", "api/*"]
+    priority: {most: 3}
+    max_wants: 200
+    weight: 2
+    budget: {streams: 50, reports: 100/s, resources: 100}
 operators:
   - {identity: "uid:0", may: [all]}
   - {identity: "team", may: [see, explain], resources: ["db/orders"]}
