@@ -77,7 +77,7 @@ impl Node {
             self.with(now, id, |resource, around| {
                 if let Some(slot) = resource.listener(peer) {
                     resource.respond(now, slot, around.cx, around.peers);
-                    resource.resume_units(now, slot, around.cx.config.rules, around.peers);
+                    resource.resume_units(now, slot, around.cx, around.peers);
                 }
             });
         }

@@ -198,7 +198,7 @@ impl Node {
             if resource.is_unsettled(now) {
                 resource.settle(now, around.cx, around.peers);
             }
-            resource.send_units(now, around.cx.config.rules, around.peers);
+            resource.send_units(now, around.cx, around.peers);
         });
     }
 
@@ -317,7 +317,7 @@ impl Node {
         }
         self.with_unsaid(&asked.resource, |resource, around| {
             resource.ask_units(now, peer, asked);
-            resource.send_units(now, around.cx.config.rules, around.peers);
+            resource.send_units(now, around.cx, around.peers);
         });
     }
 

@@ -23,8 +23,8 @@ use lessor_algorithms::bucket::Bucket;
 use lessor_proto::message::{Down, HolderKind, UnitsAsked};
 use lessor_proto::{Amount, Time};
 
-use super::Resource;
 use super::slab::Slot;
+use super::{CallContext, Resource};
 use crate::mutation::{Rule, Rules};
 use crate::repository::SmallLeases;
 use crate::streams::{Peer, Peers};
@@ -341,21 +341,21 @@ impl Resource {
     }
 
     /// The stream of the holder at `slot` takes something again.
-    pub(crate) fn resume_units(&mut self, now: Time, slot: Slot, rules: Rules, peers: &mut Peers) {
+    pub(crate) fn resume_units(&mut self, now: Time, slot: Slot, cx: CallContext<'_>, peers: &mut Peers) {
         self.pusher.pool_mut().resume(slot);
-        self.send_units(now, rules, peers);
+        self.send_units(now, cx, peers);
     }
 
     /// Sends the units that are there to those who wait for them. One whose stream takes nothing at the moment is sent none:
     /// they would wait for it here, and arrive together with those that came in meanwhile.
-    pub(crate) fn send_units(&mut self, now: Time, rules: Rules, peers: &mut Peers) {
+    pub(crate) fn send_units(&mut self, now: Time, cx: CallContext<'_>, peers: &mut Peers) {
         if self.pusher.pool().line.is_empty() && self.pusher.pool().rate() == 0 {
             return;
         }
-        let depth = self.pool_depth(rules);
+        let depth = self.pool_depth(cx);
         let (pool, listeners) = self.pusher.pool_and_listeners();
         let takes = |slot| listeners.peer(slot).is_none_or(|peer| peers.takes(peer, &self.id));
-        for (slot, sent) in pool.serve(now, depth, rules, takes) {
+        for (slot, sent) in pool.serve(now, depth, cx.config.rules, takes) {
             if let Some(peer) = self.pusher.peer(slot) {
                 let keep = Some((sent.kept, sent.keep));
                 peers.say(peer, Down::Units { resource: self.id.clone(), units: sent.units, keep });
@@ -364,13 +364,16 @@ impl Resource {
     }
 
     /// The most that may be saved up in the pool, in millionths of a unit: the yield of the limit in the burst
-    /// without what all others may save up, who are charged for the rest; one unit at the least.
-    fn pool_depth(&self, rules: Rules) -> u64 {
+    /// without what all others may save up, who are charged for the rest; one unit at the least. Where nothing may be granted,
+    /// as by a configuration that is older than was in force, the limit is no ground for more than what is out brings.
+    fn pool_depth(&self, cx: CallContext<'_>) -> u64 {
         let burst = self.terms.told_burst().unwrap_or_default();
-        let others = self.outstanding().as_micros().saturating_sub(self.pusher.pool().rate());
+        let outstanding = self.outstanding();
+        let others = outstanding.as_micros().saturating_sub(self.pusher.pool().rate());
         let limit = self.ledger.limit().unwrap_or(Amount::ZERO);
+        let limit = if cx.longest.lease.is_zero() { limit.min(outstanding) } else { limit };
         let depth = brings(limit.saturating_sub(Amount::from_micros(others)), burst);
-        let on_top = if rules.keep(Rule::UnitsWithinBurst) { 0 } else { Amount::MICROS_PER_UNIT };
+        let on_top = if cx.config.rules.keep(Rule::UnitsWithinBurst) { 0 } else { Amount::MICROS_PER_UNIT };
         u64::try_from(depth).unwrap_or(u64::MAX).max(Amount::MICROS_PER_UNIT).saturating_add(on_top)
     }
 }
