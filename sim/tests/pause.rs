@@ -41,6 +41,22 @@ fn a_leader_whose_machine_stood_still_acts_no_more() {
     }
 }
 
+/// One of two leaves stands still while the client of the other comes to want its share again, so that a part of what this one
+/// has is recalled. Where that is the first that it hears, it shows in the event in which it goes on that it keeps less.
+#[test]
+fn a_leader_that_gives_back_in_the_event_in_which_it_goes_on_has_no_more_than_it_kept() {
+    let mut sim = Simulation::new(1, &SimulationPlan::tree(&[2], 1, 100.0, 60.0));
+    for _ in 0..20 {
+        sim.set_wants(1, 10.0);
+        sim.pass(Duration::from_millis(10_130)).unwrap();
+        assert!(sim.believed(0).as_f64() > 59.0, "{}", sim.believed(0));
+        assert!(sim.pause_leader(1, Duration::from_millis(250)));
+        sim.set_wants(1, 60.0);
+        sim.pass(Duration::from_secs(10)).unwrap();
+        assert!(sim.believed(1).as_f64() > 49.0, "{}", sim.believed(1));
+    }
+}
+
 #[test]
 fn simulations_with_such_machines_break_no_rule() {
     let options = Options::default();

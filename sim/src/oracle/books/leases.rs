@@ -13,12 +13,14 @@ use crate::simulation::Simulation;
 // === impl Simulation ===
 
 impl Simulation {
-    /// The node of a task has acted: what lease has it?
+    /// The node of a task has acted: what lease has it? It may act more than once in one event, as after a pause.
     pub(crate) fn watch_node(&mut self, task: u32) {
-        if self.tasks[task as usize].leadership.is_none() || self.oracle.acted.last() == Some(&task) {
+        if self.tasks[task as usize].leadership.is_none() {
             return;
         }
-        self.oracle.acted.push(task);
+        if self.oracle.acted.last() != Some(&task) {
+            self.oracle.acted.push(task);
+        }
         self.watch_leases(task);
     }
 
