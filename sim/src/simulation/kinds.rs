@@ -52,12 +52,13 @@ impl Simulation {
         true
     }
 
-    /// Makes clients of Doorman's want whole units of a gauge, as their operator would.
+    /// Makes clients of Doorman's want whole units of a gauge, as their operator would: those that have crashed as well, which
+    /// come back with that.
     fn tell_doormans(&mut self, resource: usize, kind: Kind) {
         for hold in 0..self.holdings.len() as u32 {
             let Holding { client, resource: held, wants, .. } = self.holdings[hold as usize];
             let is_told = kind == Kind::Gauge && self.clients[client as usize].way == Way::Legacy;
-            if is_told && usize::from(held) == resource && self.clients[client as usize].lives() {
+            if is_told && usize::from(held) == resource {
                 self.want(hold, wants.ceil());
             }
         }
