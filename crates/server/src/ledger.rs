@@ -260,8 +260,13 @@ impl Ledger {
     /// flight: those that were recalled may be used as long as the lease is renewed, until their holder says that it has
     /// done with them.
     pub fn prolong(&mut self, account: &mut Account, term: Term) {
+        self.prolong_from(account, 0, term);
+    }
+
+    /// The same of what was granted from `seq` on: its holder shows that grant, and has put those before away.
+    pub(crate) fn prolong_from(&mut self, account: &mut Account, seq: u64, term: Term) {
         let end = self.end(term);
-        self.change(account, |account| account.prolong(end));
+        self.change(account, |account| account.prolong_from(seq, end));
     }
 
     /// Grants what is offered, as far as there is room, and charges it.

@@ -239,6 +239,7 @@ impl Resource {
             reply.grant.token = Vec::new();
         }
         if let Some(reply) = &reply {
+            self.prolong_sticky(slot, report, reply, cx);
             self.note_poll(now, slot, reply);
         }
         let reply = reply.or_else(|| self.hold_over(now, ask, report, cx));

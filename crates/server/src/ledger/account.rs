@@ -164,9 +164,9 @@ impl Account {
         self.prune();
     }
 
-    /// All grants last until `end`, if that is later.
-    pub(super) fn prolong(&mut self, end: Time) {
-        for entry in &mut self.entries {
+    /// All grants from `seq` on last until `end`, if that is later.
+    pub(super) fn prolong_from(&mut self, seq: u64, end: Time) {
+        for entry in self.entries.iter_mut().filter(|entry| u64::from(entry.seq) >= seq) {
             entry.end = entry.end.max(end);
         }
         self.prune();

@@ -278,7 +278,7 @@ pub(super) fn demands(ask: &Ask, report: &Report, terms: &Template, cx: CallCont
 }
 
 /// The promise of a report: a grant, and the most that is used under all grants up to that one.
-fn promise(report: &Report, child: &Child, epoch: Epoch) -> Option<(u64, Amount)> {
+pub(super) fn promise(report: &Report, child: &Child, epoch: Epoch) -> Option<(u64, Amount)> {
     let has = report.has.as_ref()?;
     let held = report.held.unwrap_or(has.capacity);
     match has.order {

@@ -28,7 +28,7 @@ pub(crate) struct Holder {
     pub(crate) memory: Memory,
     pub(crate) lease: Option<(Grant, Time)>,
     /// Drawn when the process starts.
-    incarnation: u64,
+    pub(crate) incarnation: u64,
     reports: u64,
     /// The epoch it last heard of.
     epoch: Option<u64>,

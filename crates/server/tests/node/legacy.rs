@@ -32,6 +32,33 @@ fn cling(town: &mut Town) {
     }
 }
 
+/// It is not believed on another connection, where anybody may show an amount; but what it shows is all that the hold counts
+/// from then on.
+#[test]
+fn what_a_sticky_client_had_before_what_it_shows_is_free_after_the_hold_whoever_shows_it() {
+    let terms = Template { legacy: Legacy::Sticky { hold: HOLD }, ..template(CAPACITY) };
+    let mut town = Town::new(terms, 1);
+    let start = town.now;
+    town.holder("doorman").memory = Memory::Forgets;
+    let asks = |town: &mut Town, name: &str, amount: f64| {
+        _ = town.ask(name, &wants(amount));
+        cling(town);
+        let now = town.now;
+        town.holder(name).believes(now)
+    };
+    assert_eq!(asks(&mut town, "doorman", 80.0), Amount::from_units(80));
+    town.holder("doorman").incarnation += 100;
+    let mut ours = Amount::ZERO;
+    while town.now < start + HOLD * 2 {
+        town.now += Duration::from_secs(5);
+        assert_eq!(asks(&mut town, "doorman", 30.0), Amount::from_units(30));
+        ours = asks(&mut town, "ours", 100.0);
+        let is_early = town.now < start + HOLD;
+        assert!(!is_early || ours == Amount::from_units(20), "{ours} at {:?}", town.now);
+    }
+    assert_eq!(ours, Amount::from_units(70));
+}
+
 const CAPACITY: f64 = 100.0;
 const HOLD: Duration = Duration::from_secs(600);
 /// A third of the clients are ours.
