@@ -120,6 +120,8 @@ pub(crate) struct Leadership {
     pub(crate) keeps: bool,
     /// The newest edition that was in force under it or, by what it has read, before.
     pub(crate) newest: u64,
+    /// The grants by stream that it had made when it was told of an earlier one, and that waited to be sent.
+    pub(crate) made_before: BTreeMap<Peer, usize>,
 }
 
 /// Floors last for so many leases.

@@ -315,6 +315,12 @@ impl Stream {
         self.busy
     }
 
+    /// The number of grants that wait until it takes something.
+    pub(crate) fn waiting_grants(&self) -> usize {
+        let grants = |down: &Down| if let Down::Grants(grants) = down { grants.len() } else { 0 };
+        self.queue.first.iter().chain(&self.queue.rest).map(grants).sum()
+    }
+
     /// Something waits until its message has left.
     fn wait(&mut self, waiting: &mut usize) {
         *waiting += usize::from(!self.is_awaited);

@@ -3,6 +3,7 @@
 
 use lessor_proto::Time;
 use lessor_server::election::lag::{Lag, Step};
+use lessor_server::node::Peer;
 use lessor_server::repository::Repository;
 
 use super::{Event, Resource, Simulation, repository};
@@ -100,7 +101,14 @@ impl Simulation {
         let (now, repository) = (self.local(Actor::Task(task)), self.repository(task));
         let version = repository.version();
         let Some(leadership) = &mut self.tasks[task as usize].leadership else { return self.keep_up(task) };
+        let was_outdated = leadership.node.repository().version() < leadership.newest;
         leadership.newest = leadership.newest.max(version);
+        if version == leadership.newest {
+            leadership.made_before.clear();
+        } else if !was_outdated {
+            let waiting = |(peer, _)| (peer, leadership.node.waiting_grants(peer));
+            leadership.made_before = leadership.peers.iter().map(waiting).collect();
+        }
         leadership.node.reload(now, repository);
         if site == 0 && self.sites[0].head == Some(task) {
             self.configured(task, false);
@@ -148,6 +156,17 @@ impl Simulation {
             None => return,
         }
         self.drive_task(task);
+    }
+
+    /// Watches the edition of grants that leave on a stream. What a leader had made before it was told of an older edition it
+    /// sends when the stream takes it.
+    pub(crate) fn watch_edition_of(&mut self, task: u32, peer: Peer, grants: usize) {
+        let leadership = self.tasks[task as usize].leadership.as_mut();
+        let made = leadership.and_then(|leadership| leadership.made_before.get_mut(&peer));
+        match made {
+            Some(made) if *made >= grants => *made -= grants,
+            _ => self.watch_edition(task),
+        }
     }
 
     /// A leader grants nothing by an older edition than was in force under it, or under one before it by what that has left.

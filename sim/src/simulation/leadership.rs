@@ -121,6 +121,7 @@ impl Simulation {
             writing: None,
             keeps,
             newest,
+            made_before: BTreeMap::new(),
         }));
         (found.up, found.knows.address) = (true, Some(address));
         found.process.life += 1;

@@ -269,7 +269,7 @@ impl Simulation {
             Down::Grants(grants) => {
                 self.watch_grants(task, grants);
                 if !grants.is_empty() {
-                    self.watch_edition(task);
+                    self.watch_edition_of(task, peer, grants.len());
                 }
                 for grant in grants {
                     let (epoch, seq) = grant.order.map_or((0, 0), |order| (order.epoch.0, order.seq));

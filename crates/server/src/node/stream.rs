@@ -180,6 +180,12 @@ impl Node {
         attached.iter().filter_map(|id| self.resources.get(id)?.last_heard(peer)).max()
     }
 
+    /// The number of grants that were made to the holder at the other end of a stream, and wait until the stream takes something.
+    #[must_use]
+    pub fn waiting_grants(&self, peer: Peer) -> usize {
+        self.peers.get(peer).map_or(0, Stream::waiting_grants)
+    }
+
     /// The number of open streams.
     #[must_use]
     pub fn streams(&self) -> usize {
