@@ -124,9 +124,9 @@ impl Resource {
         Some(Reply { grant, retry, told: Told { seq, length, at: now } })
     }
 
-    /// What a client was granted before it may go on with for ever if this answer is lost, where that is provided for: the
-    /// grant that it shows, and those since. What others of its id have from before counts from when they were heard, whoever
-    /// of them shows this.
+    /// Capacity that a client was granted before it may go on with for ever if this answer is lost, where that is provided for:
+    /// the grant that it shows, and those since. What others of its id have from before counts from when they were heard,
+    /// whoever of them shows this.
     pub(super) fn prolong_sticky(&mut self, slot: Slot, report: &Report, reply: &Reply, cx: CallContext<'_>) {
         let (child, length) = (self.holders.at(slot), reply.told.length);
         let counted = self.terms.legacy.counted(length);
