@@ -78,7 +78,8 @@ impl Simulation {
             true => record.longest_lease.max(record.longest_safe_lease),
             false => record.longest_lease,
         };
-        let echoed = |grant: &Grant| grant.order.is_some_and(|order| order.epoch < record.epoch);
+        // A client that forgets the number of its lease is answered with none.
+        let echoed = |grant: &Grant| grant.order.is_none_or(|order| order.epoch < record.epoch);
         let counts = |grant: &&Grant| !(record.unknown.is_of(grant.resource.is_floor()) && echoed(grant));
         if let Some(grant) = grants.iter().filter(counts).find(|grant| grant.length > longest(grant)) {
             let (length, longest) = (grant.length, longest(grant));
