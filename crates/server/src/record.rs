@@ -59,8 +59,8 @@ pub struct Record {
     pub written_at: Option<EtcdCluster>,
     /// The etcd at which the next one has read it; absent: that does not say which it is.
     pub read_at: Option<EtcdCluster>,
-    /// Set when those are not one etcd that has gone on: it may be an old copy, and leaders may have led of which it knows
-    /// nothing.
+    /// It may be an old copy, and leaders may have led of which it knows nothing: those are not one etcd that has gone on, or a holder
+    /// shows a lease of such a leader.
     pub is_copy: bool,
     /// The resources of which it is not known how much is out: the record has been lost, or there has never been one.
     /// Their marks say nothing; the times for which leases last and leaders act are no less than those given here.

@@ -92,7 +92,7 @@ impl Node {
     /// been granted up to the beginning of this epoch.
     pub(super) fn distrust_record(&mut self, now: Time) {
         let Some(record) = &mut self.config.record else { return };
-        record.unknown = Unknown::All;
+        (record.is_copy, record.unknown) = (true, Unknown::All);
         self.tally.records_distrusted += 1;
         self.learn_as_told(now);
         for id in self.resources.names() {

@@ -161,8 +161,8 @@ impl Node {
     /// Whether the record tells all that leaders before this one have left in use in this line of succession. Where marks are
     /// kept that is nothing if it does not know: nobody has granted anything before the first write said that it does.
     fn is_told_of_line(&self) -> bool {
-        let is_old = self.tally.records_distrusted > 0;
-        let tells = |record: &Record| record.unknown == Unknown::Nothing || self.config.marks && !is_old;
+        let tells =
+            |record: &Record| record.unknown == Unknown::Nothing || self.config.marks && !record.is_copy;
         self.config.record.as_ref().is_some_and(tells)
     }
 
