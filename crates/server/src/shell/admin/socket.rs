@@ -37,24 +37,35 @@ pub(super) struct SocketFile {
 pub(super) async fn bind(path: &Path) -> Result<(UnixListener, SocketFile), AdminFault> {
     let address = || AdminAddress::Unix(path.to_owned());
     let failed = |source| AdminFault::Listen { address: address(), source };
+    // Whatever else is there gets no lock beside it.
+    finds_socket(path)?;
     let lock = match lock_file::lock(&beside(path)) {
         Ok(lock) => lock,
         Err(TryLockError::WouldBlock) => return Err(AdminFault::Taken { address: address() }),
         Err(TryLockError::Error(source)) => return Err(failed(source)),
     };
-    match std::fs::symlink_metadata(path) {
-        Ok(found) if !found.file_type().is_socket() => {
-            return Err(AdminFault::NoSocket { address: address() });
+    if finds_socket(path)? {
+        if is_served(path).await {
+            return Err(AdminFault::Taken { address: address() });
         }
-        Ok(_) if is_served(path).await => return Err(AdminFault::Taken { address: address() }),
-        Ok(_) => {
-            info!(path = %path.display(), "an old socket is replaced: its process has ended");
-            std::fs::remove_file(path).map_err(failed)?;
-        }
-        Err(fault) if fault.kind() == io::ErrorKind::NotFound => {}
-        Err(fault) => return Err(failed(fault)),
+        info!(path = %path.display(), "an old socket is replaced: its process has ended");
+        std::fs::remove_file(path).map_err(failed)?;
     }
     listen(path, lock).map_err(failed)
+}
+
+/// Whether there is a socket at `path`.
+///
+/// # Errors
+/// When something else is there, or that cannot be found out.
+fn finds_socket(path: &Path) -> Result<bool, AdminFault> {
+    let address = || AdminAddress::Unix(path.to_owned());
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if found.file_type().is_socket() => Ok(true),
+        Ok(_) => Err(AdminFault::NoSocket { address: address() }),
+        Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(AdminFault::Listen { address: address(), source }),
+    }
 }
 
 /// The path of the lock beside a socket.
@@ -156,5 +167,6 @@ mod tests {
         let fault = bind(&path).await.expect_err("it is no socket").to_string();
         assert!(fault.contains("there is a file that is no socket"), "{fault}");
         assert_eq!(std::fs::read_to_string(&path).expect("it is there"), "mine");
+        assert!(!beside(&path).exists(), "nothing is made beside it");
     }
 }
