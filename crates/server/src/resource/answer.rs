@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use lessor_algorithms::{Demand, SharePolicy};
-use lessor_proto::message::{Before, Grant, Order, Report, Sharing};
+use lessor_proto::message::{Before, Grant, Order, Sharing};
 use lessor_proto::{Amount, Time, wire};
 
-use super::hearing::promise;
 use super::holders::{Child, Demands};
 use super::retry::{PROMPT, SOON};
 use super::slab::Slot;
@@ -122,21 +121,6 @@ impl Resource {
         let mut grant = self.grant(now, slot, ChargedLease { granted, length, pace }, cx);
         (grant.domains, grant.before, grant.earlier) = (domains, out_before, earlier);
         Some(Reply { grant, retry, told: Told { seq, length, at: now } })
-    }
-
-    /// Capacity that a client was granted before it may go on with for ever if this answer is lost, where that is provided for:
-    /// the grant that it shows, and those since. What others of its id have from before counts from when they were heard,
-    /// whoever of them shows this.
-    pub(super) fn prolong_sticky(&mut self, slot: Slot, report: &Report, reply: &Reply, cx: CallContext<'_>) {
-        let (child, length) = (self.holders.at(slot), reply.told.length);
-        let counted = self.terms.legacy.counted(length);
-        if child.incarnated || counted == length {
-            return;
-        }
-        let adopted = promise(report, child, cx.config.epoch).filter(|_| report.held.is_none());
-        let term = Term { basis: child.basis, length: counted, drift: cx.config.drift };
-        let seq = adopted.map_or(0, |(seq, _)| seq);
-        self.charge(slot, |ledger, account| ledger.prolong_from(account, seq, term));
     }
 
     /// The length of a lease that counts from the last report of the child at `slot`; absent if it would be over.

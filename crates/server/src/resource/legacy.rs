@@ -8,12 +8,14 @@
 //! [`Holders::charge`]: super::holders::Holders::charge
 
 use lessor_proto::Amount;
-use lessor_proto::message::{Ask, HolderKind, Refusal};
+use lessor_proto::message::{Ask, HolderKind, Refusal, Report};
 
-use super::Resource;
+use super::hearing::promise;
 use super::holders::Child;
 use super::slab::Slot;
+use super::{CallContext, Reply, Resource};
 use crate::config::NodeConfig;
+use crate::ledger::Term;
 use crate::repository::{Legacy, Template};
 
 /// Resources with more holders than that are not counted again in passing, in debug builds.
@@ -67,6 +69,21 @@ impl Resource {
             // Units go to the first to come, until their turn is over.
             true => (target.min(most), most),
         }
+    }
+
+    /// Capacity that a client was granted before it may go on with for ever if this answer is lost, where that is provided for:
+    /// the grant that it shows, and those since. What others of its id have from before counts from when they were heard,
+    /// whoever of them shows this.
+    pub(super) fn prolong_sticky(&mut self, slot: Slot, report: &Report, reply: &Reply, cx: CallContext<'_>) {
+        let (child, length) = (self.holders.at(slot), reply.told.length);
+        let counted = self.terms.legacy.counted(length);
+        if child.incarnated || counted == length {
+            return;
+        }
+        let adopted = promise(report, child, cx.config.epoch).filter(|_| report.held.is_none());
+        let term = Term { basis: child.basis, length: counted, drift: cx.config.drift };
+        let seq = adopted.map_or(0, |(seq, _)| seq);
+        self.charge(slot, |ledger, account| ledger.prolong_from(account, seq, term));
     }
 
     /// The sum and the number that are kept in passing are the sum and the number.

@@ -8,7 +8,6 @@ pub(super) mod certificates;
 mod client_verifier;
 pub(super) mod handshake;
 
-use super::port_name::Port;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +20,7 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 
 use self::client_verifier::ClientVerifier;
+use super::port_name::Port;
 
 /// The settings of TLS on the ports of a server.
 #[derive(Clone, Debug)]
