@@ -108,7 +108,8 @@ fn json_line(run: &SpareRun, seed: u64, report: &SpareReport) -> serde_json::Val
     serde_json::json!({
         "traffic": run.traffic.to_string(), "clients": run.clients, "leaves": run.leaves, "seconds": run.seconds, "seed": seed,
         "asked": report.asked, "refused": report.refused, "refused_by_one": report.refused_by_one,
-        "lost": report.lost(), "grants": report.grants, "repeated": report.repeated, "reports": report.reports, "over": report.over,
+        "lost": report.lost(), "grants": report.grants, "repeated": report.repeated, "reports": report.reports,
+        "over": report.over,
     })
 }
 
