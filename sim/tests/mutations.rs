@@ -73,6 +73,7 @@ fn holder(mutation: HolderRule) -> Noticed {
         HolderRule::Fence => Noticed::Story(fence::back_to_the_deposed),
         HolderRule::OutIsHeld => Swarm(20), // 0, 1, 2: I12
         HolderRule::UnitsHeld => Swarm(50), // 0, 1, 5: I9
+        HolderRule::UnitsAreUnits => Noticed::Story(kinds::units_told_as_a_rate),
         HolderRule::UseReadAfter => Both(60, units::taken_while_given_back), // 1, 3, 6: I9
         HolderRule::DeadlineStays => Noticed::Story(units::expired),
         // Nothing is advised in a simulation.
@@ -254,6 +255,7 @@ fn units_of_a_lease_that_is_over_are_nothing_to_be_learnt() {
 #[test]
 fn a_poller_keeps_what_it_has_however_often_its_server_dies() {
     assert_eq!(twice::before_the_claim_is_answered(None), None);
+    assert_eq!(twice::before_anything_is_written(None), None);
 }
 
 #[test]

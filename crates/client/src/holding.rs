@@ -33,6 +33,8 @@ pub struct Proof {
 /// The lease that a new leader of a node has from the ones before it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Inheritance {
+    /// The kind as which it was granted.
+    pub kind: Kind,
     /// The amounts that the one who granted it counts for certain, each until its time: no more is shown to a successor of
     /// that one.
     pub counted: Vec<(Amount, Time)>,
@@ -233,10 +235,10 @@ impl Holding {
     /// Takes over what others have held before, unless something was granted already: it may not be used, and is
     /// shown to a successor of the one who granted it.
     pub(crate) fn inherit(&mut self, inheritance: Inheritance) {
-        let Inheritance { counted, proof: Proof { order, token } } = inheritance;
+        let Inheritance { kind, counted, proof: Proof { order, token } } = inheritance;
         if self.lease.is_none() {
             self.adopted = Some(order);
-            self.cover = Cover::inherited(counted, &token, self.config.kind);
+            self.cover = Cover::inherited(counted, &token, kind);
             let (amount, end, length) = (Amount::ZERO, Time::ZERO, Duration::ZERO);
             self.lease = Some(Lease {
                 amount,

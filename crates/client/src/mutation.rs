@@ -26,6 +26,8 @@ pub enum HolderRule {
     OutIsHeld,
     /// A client reports that it holds the units of a gauge that are in use, also where its lease is less.
     UnitsHeld,
+    /// Units of a gauge are told as such for as long as any count, also where their holder takes the resource for a rate by now.
+    UnitsAreUnits,
     /// Units of a gauge in use are read after the limit is lowered, and a report is built of that.
     UseReadAfter,
     /// The deadline of a permit moves ahead with each lease until it has passed.
@@ -40,7 +42,7 @@ pub enum HolderRule {
 
 impl HolderRule {
     /// All of them.
-    pub const ALL: [HolderRule; 11] = [
+    pub const ALL: [HolderRule; 12] = [
         HolderRule::InOrder,
         HolderRule::FromReport,
         HolderRule::RenewAdopted,
@@ -48,6 +50,7 @@ impl HolderRule {
         HolderRule::Fence,
         HolderRule::OutIsHeld,
         HolderRule::UnitsHeld,
+        HolderRule::UnitsAreUnits,
         HolderRule::UseReadAfter,
         HolderRule::DeadlineStays,
         HolderRule::SafeWithinLease,

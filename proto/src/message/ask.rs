@@ -58,7 +58,8 @@ pub struct Report {
     pub held: Option<Amount>,
     /// The version of the policies of domains that it has, 0 if it has none; absent: it does not know of domains.
     pub domains: Option<u32>,
-    /// Whether it takes the resource for a gauge, which counts whole units, or for a rate; absent: it does not say.
+    /// Whether it takes the resource for a gauge, which counts whole units, or still has units of when that was one, or takes it
+    /// for a rate; absent: it does not say.
     pub integer: Option<bool>,
     /// The least lease that would have let the last attempts through, in units a second: a claim on what nobody wants, and
     /// on nothing else. Absent: nothing is to be lent beyond the wants.

@@ -24,7 +24,7 @@ use lessor_sim::mutation::GrantorRule::{
 };
 use lessor_sim::mutation::HolderRule::{
     DeadlineStays, Fence, FromReport, InOrder, OutIsHeld, PromiseKept, RenewAdopted, SafeWhileLearning,
-    SafeWithinLease, UnitsHeld, UseReadAfter,
+    SafeWithinLease, UnitsAreUnits, UnitsHeld, UseReadAfter,
 };
 use lessor_sim::mutation::Mutation::{self, Grantor, Holder};
 
@@ -62,7 +62,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 82] = [
+const NOT_NOTICED: [(Mutation, &str); 83] = [
     // There are no marks, and one succession in a row.
     (Grantor(FullRest), "unary, a succession"),
     (Grantor(RestGuarded), "unary, a succession"),
@@ -153,6 +153,8 @@ const NOT_NOTICED: [(Mutation, &str); 82] = [
     // Nothing is advised.
     (Holder(SafeWithinLease), "unary"),
     (Holder(SafeWhileLearning), "unary"),
+    // Kinds stay.
+    (Holder(UnitsAreUnits), "unary"),
     // There are no clients that echo their leases.
     (Grantor(EchoCounted), "unary, a succession"),
     (Grantor(EchoUnchanged), "unary, a succession"),

@@ -89,6 +89,14 @@ pub(crate) fn careful_successor(without: Option<Mutation>, capacity: u64) -> Nod
     Node::new(Time::ZERO, config, repository(capacity))
 }
 
+/// A leader above that remembers nothing.
+pub(crate) fn learning(without: Option<Mutation>) -> Node {
+    let rules = without.map(Mutation::node).unwrap_or_default();
+    let template = Template { learning: LEASE, ..Template::clone(&repository(10).templates()[0]) };
+    let repository = Repository::new(vec![template]).expect("it holds together");
+    Node::new(Time::ZERO, NodeConfig { rules, ..NodeConfig::new("root", Epoch(2)) }, repository)
+}
+
 fn left(capacity: u64) -> Record {
     let marks = [(resource(), units(capacity))].into();
     Record { marks, longest_lease: LEASE, ..Record::default() }

@@ -9,7 +9,7 @@ use lessor_proto::message::{Ask, Band, Bands, Grant, Has, HolderKind, Lasts, Ord
 use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, ParentConfig};
 use lessor_server::record::Record;
-use lessor_server::repository::{Kind, Repository, Template};
+use lessor_server::repository::Kind;
 use lessor_sim::mutation::Mutation;
 
 use super::hall::{self, resource, units};
@@ -93,7 +93,7 @@ fn uncounted_above(without: Option<Mutation>, first: u64, unsure: bool, kind: Ki
 /// granted no more than 4, so that who has the 6 keeps them.
 pub(crate) fn beside_what_was_given_back(without: Option<Mutation>) -> Option<String> {
     let second = |second| Time::ZERO + Duration::from_secs(second);
-    let (mut above, mut node) = (learning(without), between(without));
+    let (mut above, mut node) = (hall::learning(without), between(without));
     let lasts = Some(Lasts { length: hall::LEASE, remaining: LEFT, counts: LEFT });
     let order = Some(Order { epoch: Epoch(1), seq: 5 });
     let mut has = Has { capacity: units(4), order, token: Vec::new(), lasts, expiry: 0 };
@@ -118,15 +118,6 @@ pub(crate) fn beside_what_was_given_back(without: Option<Mutation>) -> Option<St
         return Some(format!("{granted} of 10 are granted to a node that has 4, and {left} to who has 6"));
     }
     (has.capacity != units(4)).then(|| format!("{} are left below to the client that has 4", has.capacity))
-}
-
-/// A leader above that remembers nothing.
-fn learning(without: Option<Mutation>) -> Node {
-    let rules = without.map(Mutation::node).unwrap_or_default();
-    let template =
-        Template { learning: hall::LEASE, ..Template::clone(&hall::repository(10).templates()[0]) };
-    let repository = Repository::new(vec![template]).expect("it holds together");
-    Node::new(Time::ZERO, NodeConfig { rules, ..NodeConfig::new("root", Epoch(2)) }, repository)
 }
 
 fn ask(node: &mut Node, now: Time, name: &str, report_id: u64, has: Option<Has>) -> Option<Grant> {

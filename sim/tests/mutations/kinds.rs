@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lessor_proto::message::{Ask, HolderKind};
+use lessor_client::internals::holding::HoldingConfig;
+use lessor_client::internals::session::{self, Action, Session, SessionConfig};
+use lessor_client::{Failure, Kind as HeldAs};
+use lessor_proto::message::{Answer, Ask, Grant, HolderKind};
 use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig};
 use lessor_server::record::Record;
@@ -11,6 +14,7 @@ use lessor_server::repository::{Kind, Repository, Template};
 use lessor_sim::mutation::Mutation;
 
 use super::hall::{self, LEASE, Report, units};
+use super::units::grant;
 
 /// Of a rate of 10 one holder has 8 and is not heard of any more; then it is a gauge of 10 units, of which another wants 5.
 /// Nothing says how many units 8 a second are.
@@ -74,6 +78,64 @@ pub(crate) fn units_under_the_mark_of_a_rate(without: Option<Mutation>) -> Optio
     let is_wrong = early > Amount::ZERO || said != Some(&Kind::Gauge);
     is_wrong
         .then(|| format!("{early} units were granted at once, and {late} are out: the record says {said:?}"))
+}
+
+/// A holder has 10 units of a gauge, of which 5 are in flight. Then the template says a rate, and there is another server, which
+/// remembers nothing and takes it for a rate from the start. Units go on for as long as the lease is renewed, as those below have
+/// leases that end five seconds before it does, and their holder wants nothing of the rate; another wants all 10 a second.
+pub(crate) fn units_told_as_a_rate(without: Option<Mutation>) -> Option<String> {
+    let second = |second| Time::ZERO + Duration::from_secs(second);
+    let mut above = hall::learning(without);
+    let rules = without.map(Mutation::client).unwrap_or_default();
+    let name = ClientId::new("paris", 16).expect("a name");
+    let config = SessionConfig {
+        kind: HolderKind::Node,
+        rules,
+        ..SessionConfig::new(name, Incarnation(1), vec!["above".into()])
+    };
+    let mut session = Session::new(config);
+    session.add(Time::ZERO, hall::resource(), HoldingConfig::new(HeldAs::Gauge, 10.0, 0));
+    let units_before = Grant { generation: Some(Grant::GAUGE), ..grant(&hall::resource(), 10) };
+    let (mut ends, mut in_flight, mut others) = (Time::ZERO, Amount::ZERO, Amount::ZERO);
+    for at in 0..150 {
+        let now = second(at);
+        match at {
+            0 => {}
+            1 => in_flight = units(5),
+            _ if now >= ends => in_flight = Amount::ZERO,
+            _ => {}
+        }
+        session.set_in_use(now, &hall::resource(), in_flight);
+        if at == 1 {
+            session.add(now, hall::resource(), HoldingConfig::new(HeldAs::Rate, 0.0, 0));
+        }
+        while let Some(action) = session.poll(now) {
+            let Action::Ask { id, ask, .. } = action else { continue };
+            let answer = match at {
+                0 => Ok(Answer { grants: vec![units_before.clone()], ..Answer::default() }),
+                _ => above.ask(now, &ask),
+            };
+            let told = answer.iter().flat_map(|answer| &answer.grants);
+            ends = told.map(|grant| now + (grant.length - Duration::from_secs(5))).fold(ends, Time::max);
+            let heard = match answer {
+                Ok(answer) => session::Event::Answered { id, answer },
+                Err(refusal) => {
+                    session::Event::Failed { id, failure: Failure::Refused(format!("{refusal:?}")) }
+                }
+            };
+            session.handle(now, heard);
+        }
+        if at % 5 == 1 {
+            others = ask(&mut above, now, "other", &Report { wants: 10.0, ..Report::default() }, false);
+        }
+        if others.saturating_add(in_flight) > units(10) {
+            return Some(format!(
+                "{in_flight} units are in flight after {at} s, and {others} a second granted"
+            ));
+        }
+    }
+    assert_eq!(others, units(10), "units that nobody renews end with their lease");
+    None
 }
 
 fn gauge(without: Option<Mutation>, record: Record) -> Node {

@@ -11,7 +11,8 @@ use lessor_proto::message::{Answer, Grant, Order};
 use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ResourceId, Time};
 use lessor_sim::mutation::Mutation;
 
-fn grant(resource: &ResourceId, units: u64) -> Grant {
+/// A lease of a minute, the first of epoch 1.
+pub(crate) fn grant(resource: &ResourceId, units: u64) -> Grant {
     Grant {
         resource: resource.clone(),
         capacity: Amount::from_units(units),

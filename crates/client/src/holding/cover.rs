@@ -39,6 +39,12 @@ impl Cover {
         self.0.iter().any(|part| now < part.end && part.amount > Amount::ZERO)
     }
 
+    /// Whether units of a gauge count that have not ended.
+    pub(super) fn counts_units(&self, now: Time) -> bool {
+        let counts = |part: &CountedAmount| now < part.end && part.amount > Amount::ZERO;
+        self.0.iter().any(|part| part.kind == Kind::Gauge && counts(part))
+    }
+
     /// An amount that is granted as a resource of `kind`, until `end`.
     pub(super) fn add(&mut self, now: Time, (amount, end): (Amount, Time), token: Arc<[u8]>, kind: Kind) {
         self.expire(now);

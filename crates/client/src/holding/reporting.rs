@@ -90,6 +90,11 @@ impl Holding {
         }
     }
 
+    /// Whether units of a gauge may be in use that its grantor counts, whatever it is held as by now.
+    pub(crate) fn has_units(&self, now: Time) -> bool {
+        self.cover.counts_units(now)
+    }
+
     /// The time for which what is held or counted lasts, if anything is.
     fn lasts(&self, now: Time) -> Option<Lasts> {
         let ends = self.cover.end().into_iter().chain(self.lease.as_ref().map(|lease| lease.end));

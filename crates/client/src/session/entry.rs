@@ -242,7 +242,8 @@ impl Entry {
             self.holding.give_back_surplus(Transport::Poll);
         }
         let mut report = self.holding.report(now, &self.resource, epoch);
-        report.integer = Some(self.holding.config().kind == Kind::Gauge);
+        let has_units = self.holding.has_units(now) && config.rules.keep(HolderRule::UnitsAreUnits);
+        report.integer = Some(has_units || self.holding.config().kind == Kind::Gauge);
         if config.kind == HolderKind::Client && !self.is_floor && self.holding.config().kind == Kind::Rate {
             report.domains = Some(self.version());
         }

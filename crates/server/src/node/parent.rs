@@ -184,12 +184,8 @@ impl Node {
             repository::Kind::Gauge => resource.outstanding().ceil_to_units(),
         };
         if resource.ask_above() {
-            let kind = match resource.terms().kind {
-                repository::Kind::Rate => Kind::Rate,
-                repository::Kind::Gauge => Kind::Gauge,
-            };
             let config = HoldingConfig {
-                kind,
+                kind: held_as(resource.terms().kind),
                 bands: resource.bands(most_buckets),
                 fallback: Fallback::Pessimistic,
                 surplus: Surplus::Keep,
@@ -199,7 +195,8 @@ impl Node {
             let proof = record.and_then(|record| record.proofs.get(id)).cloned();
             if let Some(proof) = proof {
                 let counted = resource.inherited(now, &self.config);
-                session.inherit(id, Inheritance { counted, proof });
+                let kind = held_as(resource.counted());
+                session.inherit(id, Inheritance { kind, counted, proof });
             }
         } else if resource.take_wants_news() {
             session.set_bands(now, id, resource.bands(most_buckets));
@@ -213,6 +210,14 @@ impl Node {
         if let Some(Above { session }) = &mut self.parent {
             session.remove(now, id);
         }
+    }
+}
+
+/// The kind as which a resource of that kind is held.
+fn held_as(kind: repository::Kind) -> Kind {
+    match kind {
+        repository::Kind::Rate => Kind::Rate,
+        repository::Kind::Gauge => Kind::Gauge,
     }
 }
 
