@@ -9,7 +9,7 @@ use lessor_client::Transport;
 use lessor_proto::message;
 use lessor_proto::{Epoch, ResourceId, Time};
 use lessor_server::election::lag::Lag;
-use lessor_server::election::{Candidate, ClockBounds, Ticket};
+use lessor_server::election::{Candidate, Ticket};
 use lessor_server::node::{Peer, PeerTable};
 use lessor_server::record::Record;
 
@@ -82,10 +82,6 @@ pub(crate) struct Task {
     pub(crate) lag: Option<Lag>,
     /// Until when nothing gets from it to etcd, nor back.
     pub(crate) etcd_cut: Time,
-    /// The bounds that it knows of the clocks of those who led.
-    pub(crate) clocks: ClockBounds,
-    /// When its clock stood still, and for how long.
-    pub(crate) losses: Vec<(Time, Duration)>,
     /// The watches that it has at etcd.
     pub(crate) watching: BTreeSet<u64>,
     /// The time at which the latest news on a watch is seen: news comes in order.
@@ -154,8 +150,6 @@ impl Task {
             rules: 0,
             lag: None,
             etcd_cut: Time::ZERO,
-            clocks: ClockBounds::default(),
-            losses: Vec::new(),
             watching: BTreeSet::new(),
             seen_until: Time::ZERO,
         }

@@ -111,6 +111,8 @@ pub struct Candidate {
     last: Option<u64>,
     /// The same of the last leader whose clock is known.
     heard: Option<u64>,
+    /// What is known of the clocks of leaders.
+    bounds: ClockBounds,
     out: Outbox,
 }
 
@@ -161,6 +163,7 @@ impl Candidate {
             leader: None,
             last: None,
             heard: None,
+            bounds: ClockBounds::default(),
             out: Outbox::new(config.call_timeout),
             config,
         })
@@ -228,6 +231,7 @@ impl Candidate {
     /// Time has passed that the clock of `now` did not show: what was sent was sent that much earlier, so that authority ends
     /// earlier. What has to be waited for is waited for in full.
     pub fn lose_time(&mut self, now: Time, lost: Duration) {
+        self.bounds.lose_time(now, lost);
         match &mut self.phase {
             Phase::Looking(call) | Phase::Granting(call) => call.lose_time(lost),
             Phase::Campaigning { lease, call } => {
@@ -257,9 +261,11 @@ impl Candidate {
         }
     }
 
-    /// The leader that was seen last has said what its clock shows: so this task can tell which leases of that leader still
-    /// counted when it stopped, and should rather take its place than one that cannot.
-    pub fn hear_clock(&mut self) {
+    /// The leader of the epoch `epoch`, which is the one that was seen last, was asked at `asked` what its clock shows, and that was
+    /// `shown`: so this task can tell which leases of that leader still counted when it stopped, and should rather take its place
+    /// than one that cannot.
+    pub fn hear_clock(&mut self, epoch: Epoch, asked: Time, shown: Time) {
+        self.bounds.note(epoch, asked, shown, self.config.drift);
         self.heard = self.last;
     }
 
@@ -317,10 +323,12 @@ impl Candidate {
     /// leads. Returns whether it has led.
     pub fn hand_over(&mut self, now: Time, time: Duration) -> bool {
         self.advance(now);
-        if !matches!(&self.phase, Phase::Leading(leadership) if leadership.is_open()) {
+        let Phase::Leading(leadership) = &self.phase else { return false };
+        if !leadership.is_open() {
             return false;
         }
-        self.out.tell(Event::Deposed);
+        let epoch = leadership.epoch();
+        self.tell_deposed(now, epoch);
         (self.comes_back, self.stands_from) = (true, now + time);
         self.resign(now);
         true
@@ -332,10 +340,10 @@ impl Candidate {
         self.stands_from = now + time;
         match &mut self.phase {
             Phase::Leading(leadership) => {
-                if leadership.is_open() {
-                    self.out.tell(Event::Deposed);
+                let (lease, epoch, is_open) = (leadership.lease(), leadership.epoch(), leadership.is_open());
+                if is_open {
+                    self.tell_deposed(now, epoch);
                 }
-                let lease = leadership.lease();
                 self.revoking.add(now, lease.id, lease.ttl);
                 self.phase = Phase::Resting { until: now + self.config.keep_alive };
             }
@@ -360,8 +368,8 @@ impl Candidate {
         // What has run out must not be brought back by what comes too late.
         self.advance(now);
         if self.revoking.awaits(id) {
-            let Candidate { keys, config, out, revoking, .. } = self;
-            revoking.on_answer(&mut StepContext { now, keys, config, out }, id, &result);
+            let Candidate { keys, config, bounds, out, revoking, .. } = self;
+            revoking.on_answer(&mut StepContext { now, keys, config, bounds, out }, id, &result);
         } else {
             let phase = std::mem::replace(&mut self.phase, Phase::Resigned);
             self.phase = self.answered(now, phase, id, result);
@@ -395,8 +403,8 @@ impl Candidate {
 impl Candidate {
     fn advance(&mut self, now: Time) {
         for _ in 0..STEPS {
-            let Candidate { keys, config, out, revoking, .. } = &mut *self;
-            revoking.advance(&mut StepContext { now, keys, config, out });
+            let Candidate { keys, config, bounds, out, revoking, .. } = &mut *self;
+            revoking.advance(&mut StepContext { now, keys, config, bounds, out });
             let phase = std::mem::replace(&mut self.phase, Phase::Resigned);
             let (phase, again) = self.step(now, phase);
             self.phase = phase;
@@ -439,8 +447,8 @@ impl Candidate {
                 return (Phase::Leading(leadership), false);
             }
             Phase::Resigning(mut resigning) => {
-                let Candidate { keys, config, out, revoking, .. } = &mut *self;
-                let mut context = StepContext { now, keys, config, out };
+                let Candidate { keys, config, bounds, out, revoking, .. } = &mut *self;
+                let mut context = StepContext { now, keys, config, bounds, out };
                 resigning.advance(&mut context, revoking);
                 if !resigning.is_over(now, revoking.is_empty()) {
                     // The lease may be given back from here on.
@@ -462,7 +470,8 @@ impl Candidate {
 
     /// The context of a step at `now`.
     fn context(&mut self, now: Time) -> StepContext<'_> {
-        StepContext { now, keys: &self.keys, config: &self.config, out: &mut self.out }
+        let Candidate { keys, config, bounds, out, .. } = self;
+        StepContext { now, keys, config, bounds, out }
     }
 
     fn look(&mut self, now: Time) -> Phase {

@@ -50,12 +50,8 @@ impl Simulation {
                 self.under_way(by, ClockCall::Told { births, asked, epoch, shown: now });
             }
             ClockCall::Told { births, asked, epoch, shown } if births == found.births => {
-                // Time that the clock did not show since the question was asked.
-                let since = found.losses.iter().filter(|(at, _)| asked <= *at);
-                let asked = since.fold(asked, |asked, &(_, lost)| asked.earlier(lost));
-                found.clocks.note(epoch, asked, shown, self.rules.drift);
                 if let Some(candidate) = &mut found.candidate {
-                    candidate.hear_clock();
+                    candidate.hear_clock(epoch, asked, shown);
                 }
             }
             // Another process is there, or one that does not lead.
@@ -77,9 +73,8 @@ impl Simulation {
 
     /// The record that was left at etcd, as a task goes by it that has been elected.
     pub(super) fn left_at_etcd(&self, task: u32, read: Record) -> Record {
-        let (now, found) = (self.local(Actor::Task(task)), &self.tasks[task as usize]);
-        let authority = self.sites[found.site as usize].authority;
-        Record::left(read, now, &found.clocks, authority, self.rules.drift)
+        let site = self.tasks[task as usize].site;
+        Record::left(read, self.sites[site as usize].authority)
     }
 
     /// The date, which all wall clocks show.

@@ -7,7 +7,7 @@ use lessor_proto::message::Leader;
 use lessor_proto::{Epoch, Time};
 use lessor_server::election::call::{Action, Call};
 use lessor_server::election::record::next_epoch;
-use lessor_server::election::{Candidate, ClockBounds, ElectionConfig, Event as Outcome};
+use lessor_server::election::{Candidate, ElectionConfig, Event as Outcome};
 use lessor_server::node::MarkWrite;
 
 use super::clocks::ClockCall;
@@ -43,6 +43,7 @@ impl Simulation {
         let config = ElectionConfig {
             #[cfg(feature = "mutations")]
             rules: self.rules.mutation.map(crate::mutation::Mutation::election).unwrap_or_default(),
+            has_parent: site.parent.is_some(),
             ..etcd.candidate(&site.name, &found.address, site.authority, drift, nonce)
         };
         let now = self.local(Actor::Task(task));
@@ -50,8 +51,6 @@ impl Simulation {
         let found = &mut self.tasks[task as usize];
         found.births += 1;
         found.candidate = Some(Box::new(candidate));
-        found.clocks = ClockBounds::default();
-        found.losses.clear();
         found.lag = None;
         (found.up, found.knows) = (true, Leader::default());
         let births = found.births;
@@ -281,14 +280,7 @@ impl Simulation {
             }
             Outcome::Resumed => self.note(who, Happening::Authority, [1, 0, 0]),
             Outcome::Lapsed => self.note(who, Happening::Authority, [0, 0, 0]),
-            Outcome::Deposed => {
-                let now = self.local(Actor::Task(task));
-                let found = &mut self.tasks[task as usize];
-                if let Some(epoch) = found.epoch() {
-                    found.clocks.note(epoch, now, now, self.rules.drift);
-                }
-                self.follow(task, Leader::default(), 0);
-            }
+            Outcome::Deposed => self.follow(task, Leader::default(), 0),
             Outcome::Leader(leader) => {
                 let revision = leader.as_ref().map_or(0, |leader| leader.revision);
                 self.follow(task, Leader { address: leader.map(|leader| leader.address) }, revision);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lessor_proto::message::{Ask, Band, Has, HolderKind, Lasts, Order, Report};
 use lessor_proto::{Amount, ClientId, Drift, Epoch, Incarnation, ReportId, Time};
 use lessor_server::election::call::{Action, Answer, Call, LeaseId, Stored};
-use lessor_server::election::{Candidate, ClockBounds, ElectionConfig, Event};
+use lessor_server::election::{Candidate, ElectionConfig, Event};
 use lessor_server::node::{Node, NodeConfig};
 use lessor_server::record::{EtcdCluster, Record, Unknown};
 use lessor_server::repository::{Glob, Kind, Repository, SafeCapacity, Template};
@@ -214,7 +214,7 @@ pub(crate) fn a_restored_etcd(without: Option<Mutation>) -> Option<String> {
     ];
     let (epoch, record) = elected_with(without, 1_790_000_000_000, 5_000, &backup);
     let authority = Duration::from_secs(4);
-    let record = Record::left(record, Time::ZERO, &ClockBounds::default(), authority, Drift::DEFAULT);
+    let record = Record::left(record, authority);
     let mut node = begin_at(without, epoch, true, Some(record));
     let early = ask(&mut node, 5, "newcomer", None);
     let late = ask(&mut node, 90, "newcomer", None);

@@ -5,7 +5,7 @@
 //! moment that clock shows no more than the answer and the time since the sending, stretched for both clocks. From that
 //! follows by when, on its own clock, the leader had certainly stopped.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use lessor_proto::{Drift, Epoch, Time};
@@ -15,6 +15,8 @@ use lessor_proto::{Drift, Epoch, Time};
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ClockBounds {
     epochs: BTreeMap<Epoch, Reading>,
+    /// Times that one's own clock did not show, each with the moment at which that was noticed.
+    losses: VecDeque<(Time, Duration)>,
 }
 
 /// A clock showed this after that moment of one's own.
@@ -26,6 +28,8 @@ struct Reading {
 
 /// Epochs that are remembered: the last ones.
 const EPOCHS: usize = 8;
+/// Lost times that are remembered one by one, for answers to questions that were asked before they were noticed.
+const LOSSES: usize = 16;
 
 // === impl ClockBounds ===
 
@@ -33,6 +37,9 @@ impl ClockBounds {
     /// The leader of the epoch `epoch` was asked at `asked`, by one's own clock read before the question left, and its clock
     /// showed `shown` after it had the question. The answer that bounds it best is kept.
     pub fn note(&mut self, epoch: Epoch, asked: Time, shown: Time, drift: Drift) {
+        let since = self.losses.iter().filter(|&&(noticed, _)| asked <= noticed);
+        let lost = since.map(|&(_, lost)| lost).sum();
+        let Some(asked) = asked.checked_earlier(lost) else { return };
         let reading = Reading { asked, shown };
         let known = self.epochs.entry(epoch).or_insert(reading);
         let both = asked.max(known.asked);
@@ -44,8 +51,16 @@ impl ClockBounds {
         }
     }
 
-    /// Time has passed that one's own clock did not show: all answers so far are that much older.
-    pub fn lose_time(&mut self, lost: Duration) {
+    /// Time has passed that one's own clock did not show, as is noticed at `now`: all answers so far are that much older, and
+    /// those to come to what was asked before.
+    pub fn lose_time(&mut self, now: Time, lost: Duration) {
+        self.losses.push_back((now, lost));
+        if self.losses.len() > LOSSES
+            && let Some((_, oldest)) = self.losses.pop_front()
+            && let Some((_, next)) = self.losses.front_mut()
+        {
+            *next += oldest;
+        }
         self.epochs.retain(|_, reading| {
             let asked = reading.asked.checked_earlier(lost);
             reading.asked = asked.unwrap_or(Time::ZERO);
@@ -146,13 +161,32 @@ mod tests {
         let mut bounds = ClockBounds::default();
         bounds.note(Epoch(3), second(100), second(500), DRIFT);
         // Ten seconds by one's own clock, and 89 that it stood still.
-        bounds.lose_time(Duration::from_secs(89));
+        bounds.lose_time(second(110), Duration::from_secs(89));
         assert_eq!(bounds.latest(Epoch(3), second(110), DRIFT), Some(second(601)));
-        bounds.note(Epoch(3), second(110), second(590), DRIFT);
+        bounds.note(Epoch(3), second(111), second(590), DRIFT);
         assert!(
-            bounds.latest(Epoch(3), second(110), DRIFT) < Some(second(591)),
+            bounds.latest(Epoch(3), second(111), DRIFT) < Some(second(591)),
             "a later answer is a better one"
         );
+    }
+
+    #[test]
+    fn an_answer_is_as_old_as_its_question_though_the_own_clock_stood_still_in_between() {
+        let second = |seconds: u64| Time::from_nanos(seconds * 1_000_000_000);
+        for losses in [1, 3, 40] {
+            let mut bounds = ClockBounds::default();
+            // Ten seconds by one's own clock, and 80 that it stood still.
+            for loss in 0..losses {
+                bounds.lose_time(second(101 + loss * 9 / losses), Duration::from_secs(80) / losses as u32);
+            }
+            bounds.note(Epoch(3), second(100), second(500), DRIFT);
+            let latest = bounds.latest(Epoch(3), second(119), DRIFT);
+            assert_eq!(latest, Some(second(601)), "{losses} times");
+        }
+        let mut bounds = ClockBounds::default();
+        bounds.lose_time(second(50), Duration::from_secs(80));
+        bounds.note(Epoch(3), second(5), second(500), DRIFT);
+        assert_eq!(bounds.latest(Epoch(3), second(60), DRIFT), None, "it was asked before the clock began");
     }
 
     #[test]

@@ -25,6 +25,9 @@ pub struct ElectionConfig {
     pub call_timeout: Duration,
     /// The bound on the error of clocks, that of etcd among them.
     pub drift: Drift,
+    /// Whether there is a node above. What leaders before one have left may be over sooner there than the record says, so it is
+    /// not written when they had stopped.
+    pub has_parent: bool,
     /// Which life of the task this is: a random number.
     pub nonce: u64,
     /// The date, in milliseconds, as it was told last; see [`Candidate::set_date`](super::Candidate::set_date).
@@ -84,6 +87,7 @@ impl ElectionConfig {
             keep_alive: Duration::from_secs(1),
             call_timeout: Duration::from_secs(1),
             drift: Drift::DEFAULT,
+            has_parent: false,
             nonce,
             date: 0,
             rules: ElectionRules::default(),

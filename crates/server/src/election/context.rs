@@ -2,6 +2,7 @@
 
 use lessor_proto::Time;
 
+use super::bound::ClockBounds;
 use super::config::ElectionConfig;
 use super::outbox::Outbox;
 use super::record::RecordKeys;
@@ -12,5 +13,7 @@ pub(super) struct StepContext<'a> {
     pub(super) now: Time,
     pub(super) keys: &'a RecordKeys,
     pub(super) config: &'a ElectionConfig,
+    /// What is known of the clocks of leaders.
+    pub(super) bounds: &'a ClockBounds,
     pub(super) out: &'a mut Outbox,
 }

@@ -34,7 +34,7 @@ pub(super) enum Seen {
 impl Following {
     /// The key was created at `create_revision`, and was read at `revision`.
     pub(super) fn new(context: &mut StepContext<'_>, create_revision: u64, revision: u64) -> Following {
-        let StepContext { now, keys, config, out } = context;
+        let StepContext { now, keys, config, out, .. } = context;
         Following {
             create_revision,
             watch: Some(out.watch(keys.leader.clone(), revision + 1)),

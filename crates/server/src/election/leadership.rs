@@ -320,7 +320,8 @@ impl Leadership {
         let mut record = match config.rules.keep(ElectionRule::AtItsCluster) {
             true => record.found_at(cluster, config.authority),
             false => record,
-        };
+        }
+        .with_stops(context.now, context.bounds, config.drift);
         self.alone = match record.closed {
             true => self.since,
             false => config.drift.grantor_end(self.since, record.authority),
@@ -338,7 +339,16 @@ impl Leadership {
             record.line = config.nonce;
             record.first_epoch = if begins { self.epoch } else { Epoch::default() };
         }
-        let writer = Writer::new(self.revision, &record, self.epoch, opening(&record, config), mod_revision);
+        let earlier = match config.has_parent {
+            true => Vec::new(),
+            false => record.to_tell(context.now, config.drift),
+        };
+        let change = RecordChange {
+            terms: Some(opening(&record, config)),
+            earlier: Some(earlier).filter(|stops| !stops.is_empty()),
+            ..RecordChange::default()
+        };
+        let writer = Writer::new(self.revision, &record, self.epoch, change, mod_revision);
         self.stage = Stage::Opening { writer, record };
         Ok(())
     }

@@ -38,20 +38,24 @@ impl Record {
         }
     }
 
-    /// Returns the record that was left at etcd, as it is read at `now`, after the key of its writer had gone, by a
-    /// task that would go on for `authority`; `bounds` are what it knows of the clocks of others. An empty record
-    /// says nothing: it may have been lost, with all that was out, and its writer may go on for as long as this
-    /// task would.
+    /// Returns the record that was found at etcd, with when its writer had stopped, as far as that is known: its key had gone at
+    /// `now`, and `bounds` are what this task knows of the clocks of others.
+    pub(super) fn with_stops(self, now: Time, bounds: &ClockBounds, drift: Drift) -> Record {
+        if self.is_first() || self.is_copy {
+            // Nobody is known to have led, or others may have since its last leader stopped.
+            return self;
+        }
+        let stop = self.stopped.or_else(|| bounds.stop(self.epoch, now, self.authority, drift));
+        self.stopped_at(stop)
+    }
+
+    /// Returns the record that was left at etcd, as a task goes by it that would go on for `authority`. An empty record says
+    /// nothing: it may have been lost, with all that was out, and its writer may go on for as long as this task would.
     #[must_use]
-    pub fn left(read: Record, now: Time, bounds: &ClockBounds, authority: Duration, drift: Drift) -> Record {
-        if read.is_first() {
-            return Record { unknown: Unknown::All, authority, ..Record::default() };
+    pub fn left(read: Record, authority: Duration) -> Record {
+        match read.is_first() {
+            true => Record { unknown: Unknown::All, authority, ..Record::default() },
+            false => read,
         }
-        if read.is_copy {
-            // Others may have led since its last leader stopped.
-            return read;
-        }
-        let stop = read.stopped.or_else(|| bounds.stop(read.epoch, now, read.authority, drift));
-        read.stopped_at(stop)
     }
 }

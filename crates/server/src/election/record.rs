@@ -27,7 +27,7 @@
 //! and comes right behind the one before it or not at all. `stop` is put with the write that closes an epoch, and says what the
 //! clock of its leader showed then; beside another write it says nothing.
 //! `earlier` says of each leader before this one whose leases may count still when it had stopped, by its own clock, and until when
-//! they count at this one, by this one's; beside another epoch it says nothing.
+//! they count at this one, by this one's; beside another epoch it says nothing. It is put with the write that begins an epoch.
 //! `cluster` is the etcd at which the leader read the record before it began, put with its first write: who reads it at another
 //! one, or at that one in an earlier term, has a copy that may be old. A leader of a version that does not know the key leaves it
 //! as it is.

@@ -1,6 +1,6 @@
 //! The way to an election, and back: what answers make of one who looks, campaigns, doubts, follows or leads.
 
-use lessor_proto::Time;
+use lessor_proto::{Epoch, Time};
 
 use super::call::{Answer, Call, Class, Failure, Stored};
 use super::event::{Event, Leader};
@@ -149,7 +149,7 @@ impl Candidate {
 
     fn on_end(&mut self, now: Time, leadership: &Leadership, end: End) -> Phase {
         if leadership.is_open() {
-            self.out.tell(Event::Deposed);
+            self.tell_deposed(now, leadership.epoch());
         }
         if end != End::Expired {
             self.revoking.add(now, leadership.lease().id, leadership.lease().ttl);
@@ -183,6 +183,12 @@ impl Candidate {
         }
         self.revoking.add(now, lease.id, lease.ttl);
         self.follow(now, by, revision)
+    }
+
+    /// This task leads no more in the epoch `epoch`. Its clock then was the very one that it has now.
+    pub(super) fn tell_deposed(&mut self, now: Time, epoch: Epoch) {
+        self.bounds.note(epoch, now, now, self.config.drift);
+        self.out.tell(Event::Deposed);
     }
 
     fn leadership(&mut self, now: Time, revision: u64, lease: Lease, seen: Time) -> Phase {

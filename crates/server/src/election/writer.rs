@@ -73,16 +73,17 @@ pub(super) enum Wrote {
 // === impl Writer ===
 
 impl Writer {
-    /// Goes on behind the header that was put at `mod_revision`. The first batch puts `terms`, in the epoch `epoch` of the line of
+    /// Goes on behind the header that was put at `mod_revision`. The first batch puts `first`, in the epoch `epoch` of the line of
     /// `record`, and at which etcd that is.
     pub(super) fn new(
         revision: u64,
         record: &Record,
         epoch: Epoch,
-        terms: Terms,
+        first: RecordChange,
         mod_revision: u64,
     ) -> Writer {
         let Record { line, first_epoch, read_at: cluster, .. } = *record;
+        let terms = first.terms.unwrap_or_default();
         let header = RecordHeader { epoch, write: 0, closed: false, terms, line, first_epoch };
         let mut writer = Writer {
             queue: VecDeque::new(),
@@ -95,7 +96,7 @@ impl Writer {
             earlier: None,
             cluster,
         };
-        writer.push(RecordChange { terms: Some(terms), ..RecordChange::default() });
+        writer.push(first);
         writer
     }
 
@@ -266,9 +267,11 @@ mod tests {
 
     use super::super::outbox::Outbox;
     use super::*;
+    use crate::election::ClockBounds;
 
-    fn terms() -> Terms {
-        Terms { authority: Duration::from_secs(4), ..Terms::default() }
+    fn first() -> RecordChange {
+        let terms = Terms { authority: Duration::from_secs(4), ..Terms::default() };
+        RecordChange { terms: Some(terms), ..RecordChange::default() }
     }
 
     fn resource(number: usize) -> ResourceId {
@@ -278,14 +281,16 @@ mod tests {
     #[test]
     fn batches_fit_into_a_transaction_and_a_ticket_is_done_with_its_last() {
         let (keys, config) = (RecordKeys::new("p", "n"), ElectionConfig::new("n", "a", 1));
+        let bounds = ClockBounds::default();
         let (mut writer, mut out) =
-            (Writer::new(7, &Record::default(), Epoch(7), terms(), 0), Outbox::new(Duration::from_secs(1)));
+            (Writer::new(7, &Record::default(), Epoch(7), first(), 0), Outbox::new(Duration::from_secs(1)));
         let marks = (0..250).map(|number| (resource(number), Amount::from_units(1))).collect();
         let deletes = (0..50).map(|number| resource(1_000 + number)).collect();
         let ticket = writer.push(RecordChange { marks, deletes, ..RecordChange::default() });
         let (mut sizes, mut done) = (Vec::new(), Vec::new());
         for revision in 1..10 {
-            let mut context = StepContext { now: Time::ZERO, keys: &keys, config: &config, out: &mut out };
+            let mut context =
+                StepContext { now: Time::ZERO, keys: &keys, config: &config, bounds: &bounds, out: &mut out };
             writer.advance(&mut context);
             let Some(batch) = &writer.batch else { break };
             assert_eq!(batch.txn.order.mod_revision, revision - 1);
@@ -302,7 +307,7 @@ mod tests {
     #[test]
     fn of_two_marks_in_one_batch_the_later_counts() {
         let (keys, config) = (RecordKeys::new("p", "n"), ElectionConfig::new("n", "a", 1));
-        let mut writer = Writer::new(7, &Record::default(), Epoch(7), terms(), 0);
+        let mut writer = Writer::new(7, &Record::default(), Epoch(7), first(), 0);
         let one = |mark| RecordChange {
             marks: [(resource(1), Amount::from_units(mark))].into(),
             ..RecordChange::default()

@@ -36,7 +36,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use lessor_client::internals::clock;
 use lessor_proto::message::{Answer, Ask, Leader, Limits, Refusal, Release, WallClock, Whereabouts};
-use lessor_proto::{Drift, Epoch, Time};
+use lessor_proto::{Epoch, Time};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, warn};
 
@@ -235,11 +235,6 @@ impl Driver {
     /// The resources that one stream may have.
     pub(super) fn resources_per_stream(&self) -> usize {
         self.config.resources_per_stream
-    }
-
-    /// The greatest error of clocks.
-    pub(super) fn drift(&self) -> Drift {
-        self.config.drift
     }
 
     /// The whereabouts of the leader. The lock of the node is not taken.

@@ -109,10 +109,10 @@ impl Election {
         Arc::clone(&self.authority)
     }
 
-    /// The leader that this task follows has said what its clock shows.
-    pub fn hear_clock(&self) {
+    /// The leader that this task follows, in the epoch `epoch`, was asked at `asked` what its clock shows, and that was `shown`.
+    pub fn hear_clock(&self, epoch: Epoch, asked: Time, shown: Time) {
         // A task that has ended stands for nothing any more.
-        let _ = self.requests.send(Request::HearClock);
+        let _ = self.requests.send(Request::HearClock { epoch, asked, shown });
     }
 
     /// Lets the record be changed in `epoch`, or in whichever is on, behind what was asked for before. The receiver says when it is; it may be dropped.

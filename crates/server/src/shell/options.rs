@@ -146,6 +146,7 @@ impl ElectionOptions {
             // A short authority must leave time for another try all the same.
             call_timeout: usual.call_timeout.min(self.authority / 2),
             drift: node.drift,
+            has_parent: node.parent.is_some(),
             ..usual
         };
         Election::start(self.etcd, config)

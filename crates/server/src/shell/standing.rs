@@ -12,7 +12,7 @@ use lessor_proto::message::Leader;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{info, warn};
 
-use self::clocks::Clocks;
+use self::clocks::{ClockReading, Clocks};
 use super::driver::{Driver, Unanswered};
 use super::etcd::{Election, NotWritten};
 use crate::election::Event;
@@ -44,7 +44,7 @@ pub(super) async fn stand(
 ) {
     let Ok(mut writes) = driver.record_writes() else { return };
     let mut writing: Option<Writing> = None;
-    let mut clocks = Clocks::new(driver.drift());
+    let mut clocks = Clocks::default();
     let (mut lag, mut looks) = (Lag::new(election.ttl), tokio::time::interval(LOOK));
     loop {
         let outcome = tokio::select! {
@@ -52,9 +52,9 @@ pub(super) async fn stand(
             Some(told) = asked.recv() => hand_over(&driver, &election, told),
             Some(event) = election.event() => tell(&driver, event, &mut clocks),
             _ = looks.tick() => keep_up(&driver, &election, &mut lag),
-            epoch = clocks.go_on() => match epoch {
-                Some(epoch) => {
-                    election.hear_clock();
+            reading = clocks.go_on() => match reading {
+                Some(ClockReading { epoch, asked, shown }) => {
+                    election.hear_clock(epoch, asked, shown);
                     driver.hear_of_epoch(epoch)
                 }
                 None => Ok(()),
@@ -134,15 +134,10 @@ fn tell(driver: &Driver, event: Event, clocks: &mut Clocks) -> Result<(), Unansw
     match event {
         Event::Elected { epoch, record } => {
             clocks.follow(None);
-            driver.lead(epoch, *record, clocks.bounds())
+            driver.lead(epoch, *record)
         }
         Event::Resumed => driver.resume(),
-        Event::Deposed => {
-            if let Some(epoch) = driver.epoch() {
-                clocks.note_own(epoch);
-            }
-            driver.follow(Leader::default(), None)
-        }
+        Event::Deposed => driver.follow(Leader::default(), None),
         Event::Leader(leader) => {
             let address = leader.map(|leader| leader.address);
             clocks.follow(address.as_deref());

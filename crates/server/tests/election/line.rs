@@ -25,6 +25,16 @@ pub(crate) fn elected_at(
     let mut candidate =
         Candidate::new(Time::ZERO, ElectionConfig::new("root", "a:1", 7)).expect("it can work");
     candidate.set_date(Duration::from_millis(date));
+    elect(&mut candidate, revision, stored, cluster)
+}
+
+/// The same of a candidate that has just begun.
+pub(crate) fn elect(
+    candidate: &mut Candidate,
+    revision: u64,
+    stored: &[Stored],
+    cluster: Option<EtcdCluster>,
+) -> (Epoch, Record, Vec<(String, String)>) {
     let (mut now, mut written) = (Time::ZERO, Vec::new());
     for _ in 0..100 {
         while let Some(event) = candidate.next_event() {

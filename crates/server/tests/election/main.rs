@@ -3,4 +3,5 @@
 mod clocks;
 mod line;
 mod restored;
+mod stops;
 mod stories;

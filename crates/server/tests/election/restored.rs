@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use lessor_proto::{Amount, Drift, Epoch, ResourceId, Time};
-use lessor_server::election::ClockBounds;
+use lessor_proto::{Amount, Epoch, ResourceId, Time};
 use lessor_server::election::call::Stored;
 use lessor_server::election::record::next_epoch;
+use lessor_server::election::{Candidate, ElectionConfig};
 use lessor_server::record::{EtcdCluster, Record, Unknown};
 
-use super::line::{MONDAY, elected_at};
+use super::line::{MONDAY, elect, elected_at};
 
 const WRITTEN_AT: EtcdCluster = EtcdCluster { id: 0xa, term: 7 };
 const CLOSED: &str = "1 epoch 55 write 9 longest_lease_ns 60000000000 authority_ns 1000000000 closed yes config_version 3 \
@@ -32,9 +32,14 @@ fn record(cluster: Option<&str>) -> Vec<Stored> {
     cluster.into_iter().chain(rest).collect()
 }
 
-/// The epoch of a leader that reads a record of [`WRITTEN_AT`] at `answers`, what it makes of that, and all that it writes first.
+/// The epoch of a leader that reads a record of [`WRITTEN_AT`] at `answers`, what it makes of that, and all that it writes first. It
+/// knows the clock of the leader that wrote it.
 fn found(answers: EtcdCluster) -> (Epoch, Record, Vec<(String, String)>) {
-    elected_at(MONDAY, 12, &record(Some("1 id 10 term 7")), Some(answers))
+    let mut candidate =
+        Candidate::new(Time::ZERO, ElectionConfig::new("root", "a:1", 7)).expect("it can work");
+    candidate.set_date(Duration::from_millis(MONDAY));
+    candidate.hear_clock(Epoch(55), Time::ZERO, Time::ZERO);
+    elect(&mut candidate, 12, &record(Some("1 id 10 term 7")), Some(answers))
 }
 
 #[test]
@@ -75,9 +80,7 @@ fn elsewhere_or_at_an_earlier_state_it_is_not_known_what_is_out_and_nobody_has_s
         assert_eq!(written[1], ("lessor/root/cluster".to_owned(), format!("1 id {id} term {term}")));
 
         // When the leader of its last epoch stopped says nothing of those who may have led since.
-        let mut bounds = ClockBounds::default();
-        bounds.note(Epoch(55), Time::ZERO, Time::ZERO, Drift::NONE);
-        let left = Record::left(record, Time::ZERO, &bounds, Duration::from_secs(4), Drift::NONE);
+        let left = Record::left(record, Duration::from_secs(4));
         assert!(left.unknown == Unknown::All && left.stops.is_empty(), "{left:?}");
     }
 }

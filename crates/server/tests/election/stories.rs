@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use lessor_proto::{Amount, ResourceId, Time};
+use lessor_proto::{Amount, Epoch, ResourceId, Time};
 use lessor_server::election::call::{Action, Answer, Call, Failure, LeaseId, Stored, Watched};
 use lessor_server::election::{Candidate, ElectionConfig, Event};
 use lessor_server::record::{Record, RecordChange, Terms, Unknown};
@@ -107,7 +107,7 @@ impl Story {
         loop {
             let action = self.candidate.poll(self.now);
             if !self.deaf {
-                self.candidate.hear_clock();
+                self.candidate.hear_clock(Epoch::default(), self.now, self.now);
             }
             while let Some(event) = self.candidate.next_event() {
                 self.note(&text_of_event(&event));

@@ -80,8 +80,6 @@ impl Simulation {
                 if let Some(leadership) = found.leadership.as_mut().filter(|_| sees) {
                     leadership.node.lose_time(local, lost);
                 }
-                found.clocks.lose_time(lost);
-                found.losses.push((local, lost));
                 self.drive_task(task);
             }
         }

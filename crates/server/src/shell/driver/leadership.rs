@@ -10,7 +10,6 @@ use tokio::sync::mpsc;
 use super::hold_kind::HoldKind;
 use super::{Driver, Unanswered, Upward};
 use crate::config::NodeConfig;
-use crate::election::ClockBounds;
 use crate::marks::MarkWrite;
 use crate::node::Node;
 use crate::record::Record;
@@ -28,20 +27,15 @@ impl Driver {
         Ok(receiver)
     }
 
-    /// This task has been elected, and those before it have left `record`; `bounds` are what is known of their clocks.
-    pub(in crate::shell) fn lead(
-        &self,
-        epoch: Epoch,
-        record: Record,
-        bounds: &ClockBounds,
-    ) -> Result<(), Unanswered> {
+    /// This task has been elected, and those before it have left `record`.
+    pub(in crate::shell) fn lead(&self, epoch: Epoch, record: Record) -> Result<(), Unanswered> {
         self.with_state(HoldKind::Election, |leader_state, now| {
             leader_state.follow(Leader::at(self.advertise.clone()), Some(epoch));
             let config = NodeConfig {
                 epoch,
                 marks: true,
                 line: self.authority.as_ref().and_then(|authority| authority.line_of(record.line)),
-                record: Some(Record::left(record, now, bounds, self.config.authority, self.config.drift)),
+                record: Some(Record::left(record, self.config.authority)),
                 ..self.config.clone()
             };
             if let Some(upward) = &leader_state.upward {

@@ -6,7 +6,6 @@ use lessor_proto::message::{DomainReport, Down, Hello, HolderKind, StreamReport,
 use lessor_proto::{Amount, ClientId, Incarnation, ReportId, ResourceId};
 
 use super::*;
-use crate::election::ClockBounds;
 use crate::record::Record;
 
 fn driver() -> Driver {
@@ -28,7 +27,7 @@ fn who_resigns_says_what_is_out_and_who_does_not_lead_says_nothing() {
     let marks = BTreeMap::from([(orders, Amount::from_units(70))]);
     let longest_lease = Duration::from_secs(60);
     let record = Record { epoch: Epoch(2), longest_lease, marks: marks.clone(), ..Record::default() };
-    driver.lead(Epoch(3), record, &ClockBounds::default()).unwrap();
+    driver.lead(Epoch(3), record).unwrap();
     let (epoch, write) = driver.resign().unwrap().unwrap();
     // All of that may still be out: no lease of the epoch before has certainly ended.
     assert_eq!((epoch, write.change.marks), (Epoch(3), marks));
@@ -84,11 +83,11 @@ fn a_task_that_does_not_lead_redirects_while_the_node_is_locked() {
 #[test]
 fn a_stream_of_an_earlier_epoch_has_no_part_in_a_later_one() {
     let driver = driver();
-    driver.lead(Epoch(3), Record::default(), &ClockBounds::default()).unwrap();
+    driver.lead(Epoch(3), Record::default()).unwrap();
     let before = driver.connect(&hello("early")).unwrap().0;
     driver.follow(Leader::default(), None).unwrap();
     set_authority(&driver, Some(Epoch(9)));
-    driver.lead(Epoch(9), Record::default(), &ClockBounds::default()).unwrap();
+    driver.lead(Epoch(9), Record::default()).unwrap();
     // The node numbers its streams from the beginning again.
     let (now, mailbox) = connected(&driver, "late");
     assert_eq!(before.to_string(), now.to_string());
@@ -107,7 +106,7 @@ fn a_stream_of_an_earlier_epoch_has_no_part_in_a_later_one() {
 #[test]
 fn what_is_taken_while_a_task_may_not_act_counts_when_it_may_again() {
     let driver = driver();
-    driver.lead(Epoch(3), Record::default(), &ClockBounds::default()).unwrap();
+    driver.lead(Epoch(3), Record::default()).unwrap();
     let (key, mailbox) = connected(&driver, "reader");
     driver.receive(key, heartbeat(Epoch(3))).unwrap();
     set_authority(&driver, None);
@@ -122,7 +121,7 @@ fn what_is_taken_while_a_task_may_not_act_counts_when_it_may_again() {
 #[test]
 fn leases_and_domains_do_not_wait_for_each_other() {
     let driver = driver();
-    driver.lead(Epoch(3), Record::default(), &ClockBounds::default()).unwrap();
+    driver.lead(Epoch(3), Record::default()).unwrap();
     let (key, mailbox) = connected(&driver, "web");
     driver.ready(key).unwrap();
     let floor = driver.domains.floor();
@@ -143,7 +142,7 @@ fn leases_and_domains_do_not_wait_for_each_other() {
 #[test]
 fn the_authority_of_a_later_epoch_is_not_that_of_the_one_before() {
     let driver = driver();
-    driver.lead(Epoch(3), Record::default(), &ClockBounds::default()).unwrap();
+    driver.lead(Epoch(3), Record::default()).unwrap();
     let (key, _mailbox) = connected(&driver, "late");
     // The task was deposed and elected again, and has not been told either yet.
     set_authority(&driver, Some(Epoch(9)));

@@ -1,6 +1,6 @@
 //! The task that owns a candidate: it reads the clock, does what the candidate says, and tells it what came of that.
 
-use lessor_proto::Epoch;
+use lessor_proto::{Epoch, Time};
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub struct NotWritten;
 /// A request to the task.
 pub(super) enum Request {
     Write { epoch: Option<Epoch>, change: Box<RecordChange>, done: oneshot::Sender<Result<(), NotWritten>> },
-    HearClock,
+    HearClock { epoch: Epoch, asked: Time, shown: Time },
     Aside(Duration),
     HandOver(Duration),
     Stand,
@@ -216,7 +216,7 @@ impl Task {
                     None => drop(done.send(Err(NotWritten))),
                 }
             }
-            Request::HearClock => self.candidate.hear_clock(),
+            Request::HearClock { epoch, asked, shown } => self.candidate.hear_clock(epoch, asked, shown),
             Request::Aside(time) => {
                 self.note_resignation();
                 self.candidate.stand_aside(clock::now(), time);

@@ -8,11 +8,9 @@ use lessor_client::internals::clock;
 use lessor_proto::message::Whereabouts;
 use lessor_proto::wire::DiscoveryRequest;
 use lessor_proto::wire::capacity_client::CapacityClient;
-use lessor_proto::{Drift, Epoch, Time};
+use lessor_proto::{Epoch, Time};
 use tonic::transport::{Channel, Endpoint};
 use tracing::debug;
-
-use crate::election::ClockBounds;
 
 /// The interval at which a leader is asked. Its clock is known the better the later the last answer came.
 const PACE: Duration = Duration::from_secs(5);
@@ -23,40 +21,28 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 type Question = Pin<Box<dyn Future<Output = Option<(Time, Whereabouts)>> + Send>>;
 
-/// The questions, and what is known by the answers.
+/// The questions to whoever leads.
+#[derive(Default)]
 pub(super) struct Clocks {
-    bounds: ClockBounds,
-    drift: Drift,
     leader: Option<CapacityClient<Channel>>,
     next: Time,
     /// Whether the leader has answered.
     heard: bool,
     question: Option<Question>,
-    /// The guard that shows time that one's own clock did not.
-    watch: clock::ClockWatch,
+}
+
+/// The answer of a leader: its epoch, and what its clock showed after it was asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClockReading {
+    pub(super) epoch: Epoch,
+    /// The moment at which it was asked, by one's own clock.
+    pub(super) asked: Time,
+    pub(super) shown: Time,
 }
 
 // === impl Clocks ===
 
 impl Clocks {
-    pub(super) fn new(drift: Drift) -> Clocks {
-        let bounds = ClockBounds::default();
-        Clocks {
-            bounds,
-            drift,
-            leader: None,
-            next: Time::MAX,
-            heard: false,
-            question: None,
-            watch: clock::ClockWatch::start(),
-        }
-    }
-
-    pub(super) fn bounds(&mut self) -> &ClockBounds {
-        self.bounds.lose_time(self.watch.lost());
-        &self.bounds
-    }
-
     /// The leader is there from here on; absent: nobody is known to lead.
     pub(super) fn follow(&mut self, address: Option<&str>) {
         // What an answer is about stands in it, but the one to the last question may come too late to be of use.
@@ -69,15 +55,9 @@ impl Clocks {
         (self.next, self.heard) = (clock::now(), false);
     }
 
-    /// This task has led in the epoch `epoch`, by the very clock that it has now.
-    pub(super) fn note_own(&mut self, epoch: Epoch) {
-        let now = clock::now();
-        self.bounds.note(epoch, now, now, self.drift);
-    }
-
-    /// Waits until there is something to do, and does it: then it is the epoch of the leader, if that has answered. May be
-    /// dropped at any time.
-    pub(super) async fn go_on(&mut self) -> Option<Epoch> {
+    /// Waits until there is something to do, and does it: then it is what the leader answered, if it has. May be dropped at any
+    /// time.
+    pub(super) async fn go_on(&mut self) -> Option<ClockReading> {
         if let Some(question) = &mut self.question {
             let answer = question.await;
             self.question = None;
@@ -90,18 +70,15 @@ impl Clocks {
         None
     }
 
-    fn note(&mut self, answer: Option<(Time, Whereabouts)>) -> Option<Epoch> {
+    fn note(&mut self, answer: Option<(Time, Whereabouts)>) -> Option<ClockReading> {
         let (asked, whereabouts) = answer?;
         let (true, Some(epoch), Some(shown)) = (whereabouts.is_leader, whereabouts.epoch, whereabouts.clock)
         else {
             return None;
         };
         debug!(epoch = epoch.0, %asked, %shown, "clock of the leader");
-        self.bounds.note(epoch, asked, shown, self.drift);
-        // Some of it may have been lost before the question left: then the answer is taken to be older than it is.
-        self.bounds.lose_time(self.watch.lost());
         (self.next, self.heard) = (asked + PACE, true);
-        Some(epoch)
+        Some(ClockReading { epoch, asked, shown })
     }
 }
 
