@@ -26,7 +26,8 @@ use lessor_proto::message::Order;
 
 use crate::clock::Clock;
 use crate::plan::{Scrutiny, SitePlan};
-use crate::simulation::{Resource, Simulation};
+use crate::resource::Resource;
+use crate::simulation::Simulation;
 
 use self::books::Seen;
 pub use self::calm::Target;

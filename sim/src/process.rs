@@ -6,8 +6,8 @@ use lessor_client::internals::suspend::SuspendWatch;
 use lessor_proto::Time;
 
 use crate::clock::Clock;
+use crate::event::Event;
 use crate::plan::Link;
-use crate::simulation::Event;
 use crate::stream::StreamRef;
 
 /// Something that holds leases: a client, or a task of a site that leads it.

@@ -8,13 +8,11 @@ mod access;
 mod ahead;
 mod build;
 mod clocks;
-mod counts;
 mod directory;
 mod domains;
 mod editions;
 mod election;
 mod etcd;
-mod event;
 mod fault;
 mod holder;
 mod kinds;
@@ -31,32 +29,28 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_client::Fallback;
-use lessor_client::internals::domain::Policies;
-use lessor_proto::{Amount, ResourceId, Time};
-use lessor_server::node::Claims;
-use lessor_server::repository::{Kind, Legacy, Rotate, SharePolicy, SmallLeases};
+use lessor_proto::{Amount, Time};
 
 use crate::client::Client;
 use crate::event_queue::EventQueue;
-use crate::faults::{Fault, FaultPlan, Tally};
+use crate::faults::{Fault, Tally};
 use crate::holding::Holding;
 use crate::oracle::{Oracle, Violation};
-use crate::plan::{DomainPlan, Election, LimitPlan, Memory, Scrutiny, Settings, SimulationPlan};
+use crate::plan::SimulationPlan;
 use crate::process::Actor;
 use crate::programs::Programs;
+use crate::resource::Resource;
 use crate::rng::Rng;
+use crate::rule_book::RuleBook;
+use crate::rules::Rules;
+use crate::shared_domain::SharedDomain;
 use crate::site::{Site, Task};
 use crate::stream::Streams;
 use crate::trace::{Entry, Happening, Speaker, Trace};
 
-pub(crate) use self::access::{PeerRights, RuleBook, Whose};
-pub(crate) use self::build::repository;
-pub use self::counts::Counts;
-pub(crate) use self::directory::{Directory, Journal};
 pub(crate) use self::editions::Edition;
-pub(crate) use self::event::{Event, ToHolder, ToNode};
-pub(crate) use self::shared::{DOMAIN, SharedDomain};
+pub use crate::counts::Counts;
+pub(crate) use crate::event::{Event, ToHolder, ToNode};
 
 /// A simulation as it stands.
 #[derive(Debug)]
@@ -98,55 +92,6 @@ pub struct Simulation {
 
 /// There is never so much to do at one moment.
 pub(crate) const ENDLESS: u32 = 1_000_000;
-
-/// The parts of the plan that are needed all the time.
-#[derive(Clone, Debug)]
-pub(crate) struct Rules {
-    pub(crate) drift: lessor_proto::Drift,
-    pub(crate) odd_clocks: bool,
-    pub(crate) settings: Settings,
-    pub(crate) faults: FaultPlan,
-    pub(crate) watch: Scrutiny,
-    /// No lease is configured to be shorter: through a tree it would end before it can be renewed.
-    pub(crate) shortest_lease: Duration,
-    pub(crate) tokens: bool,
-    pub(crate) claims: Claims,
-    pub(crate) election: Election,
-    pub(crate) namesakes: bool,
-    pub(crate) memory: Memory,
-    pub(crate) fallback: Fallback,
-    pub(crate) editions: bool,
-    pub(crate) mixed: Option<u64>,
-    pub(crate) forgetful: bool,
-    pub(crate) limits: LimitPlan,
-    #[cfg(feature = "mutations")]
-    pub(crate) mutation: Option<crate::mutation::Mutation>,
-}
-
-/// Something that is shared.
-#[derive(Clone, Debug)]
-pub(crate) struct Resource {
-    pub(crate) id: ResourceId,
-    pub(crate) kind: Kind,
-    pub(crate) policy: SharePolicy,
-    /// The amount that there is, as configured.
-    pub(crate) capacity: Amount,
-    /// Whether a template covers it.
-    pub(crate) covered: bool,
-    pub(crate) rotate: Option<Rotate>,
-    pub(crate) quantum: Option<Duration>,
-    pub(crate) burst: Option<Duration>,
-    pub(crate) small_leases: SmallLeases,
-    pub(crate) legacy: Legacy,
-    /// Whose domain it is the lease of, if it is that of a domain.
-    pub(crate) domain: Option<DomainPlan>,
-    /// The policies of its domains, as long as it is a rate.
-    pub(crate) domains: Option<Arc<Policies>>,
-    /// The greatest priority that counts.
-    pub(crate) most_priority: Option<i64>,
-    /// The most clients that one holder counts for.
-    pub(crate) most_clients: Option<u32>,
-}
 
 /// A client believes something else from here on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -13,10 +13,11 @@ use lessor_server::election::{Candidate, Ticket};
 use lessor_server::node::{Peer, PeerTable};
 use lessor_server::record::Record;
 
+use crate::directory::{Directory, Journal};
 use crate::open_node::OpenNode;
 use crate::plan::{Keeps, Terms};
 use crate::process::Process;
-use crate::simulation::{Directory, Journal, PeerRights};
+use crate::rule_book::PeerRights;
 use crate::stream::StreamRef;
 
 /// A site of the tree.

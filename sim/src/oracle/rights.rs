@@ -14,7 +14,8 @@ use crate::faults::Fault;
 use crate::holding::Holding;
 use crate::plan::Way;
 use crate::process::Actor;
-use crate::simulation::{Simulation, Whose};
+use crate::rule_book::Whose;
+use crate::simulation::Simulation;
 
 /// A holder that may hold something no more, by the rules that its grantor goes by, or as an operator has recalled it there.
 #[derive(Clone, Debug)]

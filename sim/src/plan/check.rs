@@ -5,7 +5,7 @@ use lessor_server::election::{BadConfig, Candidate};
 use lessor_server::repository::BadTemplates;
 
 use super::{Election, SimulationPlan, SitePlan};
-use crate::simulation::{Resource, repository};
+use crate::resource::{Resource, repository};
 
 /// Why a plan cannot work.
 #[derive(Debug, thiserror::Error)]

@@ -1,8 +1,6 @@
 //! Rules of access as tasks go by them: operators change them, each task reads them a little later, and holds against them who opens
 //! a stream, asks and reports, with the code of a server.
 
-mod rule_book;
-
 use std::sync::Arc;
 
 use lessor_proto::message::{Ask, Band, CheckedAsk, Down, Hello, HolderKind, Refusal, Up};
@@ -13,23 +11,9 @@ use lessor_server::node::Peer;
 use super::Simulation;
 use crate::holding::Holding;
 use crate::process::Actor;
+use crate::rule_book::{PeerRights, RulesEdition, Whose};
 use crate::stream::StreamRef;
 use crate::trace::Happening;
-
-pub(super) use self::rule_book::GrantedRights;
-use self::rule_book::RulesEdition;
-pub(crate) use self::rule_book::{RuleBook, Whose};
-
-/// The rights of the holder at the other end of a stream.
-#[derive(Clone, Debug)]
-pub(crate) struct PeerRights {
-    pub(crate) whose: Whose,
-    kind: HolderKind,
-    holder: ClientId,
-    /// The edition that was looked at last.
-    pub(crate) edition: usize,
-    rights: StreamRights,
-}
 
 // === impl Simulation: what tasks do ===
 

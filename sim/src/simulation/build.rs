@@ -4,29 +4,26 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_client::Fallback;
-use lessor_client::internals::domain::Policies;
-use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ResourceId, Time};
-use lessor_server::repository::{
-    BadTemplates, Domains, Field, Fraction, Glob, Kind, Repository, SafeCapacity, Template,
-};
+use lessor_proto::{ClientId, Epoch, Incarnation, Time};
 
 use super::etcd::Office;
-use super::{Counts, Directory, Event, Resource, RuleBook, Rules, Simulation};
+use super::{Counts, Event, Simulation};
 use crate::client::{Client, Mind};
 use crate::clock::{Clock, PERFECT};
+use crate::directory::Directory;
 use crate::event_queue::EventQueue;
 use crate::faults::{Fault, Tally};
 use crate::holding::Holding;
 use crate::oracle::Oracle;
-use crate::plan::{
-    ClientPlan, Election, Hold, Keeps, Link, PREFIX, SimulationPlan, SitePlan, Terms, policies,
-};
+use crate::plan::{ClientPlan, Election, Hold, Keeps, Link, PREFIX, SimulationPlan, SitePlan};
 use crate::process::Process;
 use crate::programs::Programs;
 use crate::registry::Registry;
+use crate::resource::Resource;
 use crate::rng::Rng;
-use crate::site::{FLOOR_LEASES, Site, Task};
+use crate::rule_book::RuleBook;
+use crate::rules::Rules;
+use crate::site::{Site, Task};
 use crate::stream::Streams;
 use crate::trace::Trace;
 
@@ -41,26 +38,7 @@ pub(super) fn sim(seed: u64, plan: &SimulationPlan) -> Simulation {
     let mut sim = Simulation {
         seed,
         now: Time::ZERO,
-        rules: Rules {
-            drift: plan.drift,
-            odd_clocks: plan.odd_clocks,
-            settings: plan.settings,
-            faults: plan.faults.clone(),
-            watch: plan.watch,
-            shortest_lease: plan.sites.iter().map(|site| site.terms.lease_length).min().unwrap_or_default(),
-            tokens: plan.tokens,
-            claims: plan.claims,
-            election: plan.election,
-            namesakes: plan.namesakes,
-            memory: plan.memory,
-            fallback: plan.fallback,
-            editions: plan.editions,
-            mixed: plan.mixed,
-            forgetful: plan.forgetful,
-            limits: plan.limits,
-            #[cfg(feature = "mutations")]
-            mutation: plan.mutation,
-        },
+        rules: Rules::new(plan),
         rng: Rng::new(seed),
         queue: if plan.clients.len() > LARGE { EventQueue::large() } else { EventQueue::small() },
         sites: Vec::with_capacity(plan.sites.len()),
@@ -116,89 +94,6 @@ pub(super) fn sim(seed: u64, plan: &SimulationPlan) -> Simulation {
         }
     }
     sim
-}
-
-/// The repository of a site that leases on these terms. What there is of a floor is reserved of its resource.
-///
-/// # Errors
-/// When the templates do not hold together.
-pub(crate) fn repository(
-    resources: &[Resource],
-    terms: Terms,
-    learning: Duration,
-    fallback: Fallback,
-) -> Result<Repository, BadTemplates> {
-    let is_own = |resource: &Resource| !resource.id.is_floor() && resource.domain.is_none();
-    let covered = resources.iter().enumerate().filter(|(_, resource)| resource.covered && is_own(resource));
-    let shared = |resource: &Resource| {
-        resource.domains.clone().filter(|_| resource.kind == Kind::Rate).map(as_configured)
-    };
-    let domains = |lender: usize| {
-        let of = |found: &'_ Resource| found.domain.filter(|domain| usize::from(domain.of) == lender);
-        let named = resources.iter().filter_map(|found| Some((found.id.as_str(), of(found)?)));
-        policies(named.filter_map(|(id, domain)| Some((id.rsplit_once("|d:")?.1, domain))))
-    };
-    let floor = |resource: &Resource| {
-        let floor = resources.iter().find(|other| other.id == resource.id.floor());
-        floor.map_or(Amount::ZERO, |floor| floor.capacity)
-    };
-    let reserved = |resource: &Resource| {
-        let whole = resource.capacity.saturating_add(floor(resource)).as_f64().max(1e-6);
-        Fraction::check(Field::SafeFraction, floor(resource).as_f64() / whole).expect("a part of the whole")
-    };
-    let template = |(index, resource): (usize, &Resource)| Template {
-        safe_fraction: reserved(resource),
-        safe_lease: Some(terms.lease_length * FLOOR_LEASES),
-        safe_capacity: match fallback {
-            Fallback::Safe => SafeCapacity::Dynamic,
-            Fallback::Pessimistic | Fallback::Optimistic => SafeCapacity::Fixed(Amount::ZERO),
-        },
-        learning,
-        rotate: resource.rotate.filter(|_| resource.kind == Kind::Gauge),
-        quantum: resource.quantum.filter(|_| resource.kind == Kind::Gauge),
-        burst: resource.burst.filter(|_| resource.kind == Kind::Rate),
-        small_leases: (resource.kind == Kind::Rate).then_some(resource.small_leases),
-        legacy: resource.legacy,
-        domains: shared(resource).or_else(|| domains(index)),
-        kind: resource.kind,
-        policy: resource.policy,
-        most_priority: resource.most_priority,
-        most_clients: resource.most_clients,
-        lease_length: terms.lease_length,
-        refresh_interval: terms.refresh_interval,
-        ..Template::new(
-            Glob::new(resource.id.as_str()).expect("a name without signs"),
-            resource.capacity.saturating_add(floor(resource)),
-        )
-    };
-    Repository::new(covered.map(template).collect())
-}
-
-fn as_configured(policies: Arc<Policies>) -> Domains {
-    Domains { policies, changes: Vec::new() }
-}
-
-// === impl Resource ===
-
-impl Resource {
-    pub(crate) fn new(plan: &crate::plan::ResourcePlan) -> Resource {
-        Resource {
-            id: ResourceId::new(plan.name.as_str(), 256).expect("the name of a resource"),
-            kind: plan.kind,
-            policy: plan.policy,
-            capacity: plan.capacity,
-            covered: true,
-            rotate: plan.rotate,
-            quantum: plan.quantum,
-            burst: plan.burst,
-            small_leases: plan.small_leases,
-            legacy: plan.legacy,
-            domain: plan.domain,
-            domains: None,
-            most_priority: plan.most_priority,
-            most_clients: plan.most_clients,
-        }
-    }
 }
 
 // === impl Simulation ===

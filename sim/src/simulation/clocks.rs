@@ -3,24 +3,12 @@
 use lessor_server::record::Record;
 use std::time::Duration;
 
+use lessor_proto::Time;
 use lessor_proto::message::WallClock;
-use lessor_proto::{Epoch, Time};
 
 use super::{Event, Simulation};
+use crate::event::ClockCall;
 use crate::process::Actor;
-
-/// A step of such a question.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum ClockCall {
-    /// It is time to ask, and again after a while.
-    Due { births: u32 },
-    /// Another leader is seen: it is asked at once.
-    Seen { births: u32 },
-    /// The question of a task has come.
-    Asked { by: u32, births: u32, asked: Time },
-    /// The answer has.
-    Told { births: u32, asked: Time, epoch: Epoch, shown: Time },
-}
 
 /// The interval at which a leader is asked.
 const PACE: Duration = Duration::from_secs(5);

@@ -6,35 +6,15 @@ use std::path::Path;
 use lessor_proto::Time;
 use lessor_server::election::files::replace;
 use lessor_server::election::state::{BadState, Clock, State};
-use lessor_server::record::{Record, RecordChange};
+use lessor_server::record::RecordChange;
 
 use super::leadership::{Farewell, Left};
 use super::{Event, Simulation};
-use crate::disk::Disk;
+use crate::directory::{Directory, Journal};
 use crate::plan::{DiskPlan, Link};
 use crate::process::Actor;
 use crate::site::Leadership;
 use crate::trace::Happening;
-
-/// The disk of the machine on which a server is alone.
-#[derive(Debug, Default)]
-pub(crate) struct Directory {
-    pub(crate) disk: Disk,
-    /// The number of times that the machine has started.
-    boot: u32,
-    /// The record that a successor would read, once the last write is done.
-    pub(crate) stored: Record,
-    /// The text that is being written.
-    pending: Option<String>,
-}
-
-/// The state of its directory that an epoch has.
-#[derive(Debug)]
-pub(crate) struct Journal {
-    state: State,
-    /// The write that is under way, as the node calls it.
-    ticket: Option<u64>,
-}
 
 const DIRECTORY: &str = "state";
 const FILE: &str = "state/state";
@@ -215,12 +195,6 @@ impl Simulation {
     pub(super) fn damage_file(&mut self, site: u32) -> bool {
         let disk = &mut self.sites[site as usize].directory.disk;
         disk.damage(Path::new(FILE), &mut self.rng)
-    }
-}
-
-impl Journal {
-    pub(super) fn new(state: State) -> Journal {
-        Journal { state, ticket: None }
     }
 }
 

@@ -10,6 +10,7 @@ use super::{Event, Simulation};
 use crate::holding::Stance;
 use crate::process::Actor;
 use crate::program::{Hit, Program};
+use crate::resource::Resource;
 
 // === impl Simulation ===
 
@@ -21,8 +22,7 @@ impl Simulation {
 
     /// Whether a resource lends to domains, or is the lease of one.
     pub(super) fn has_domains(&self, resource: usize) -> bool {
-        let lends =
-            |other: &super::Resource| other.domain.is_some_and(|domain| usize::from(domain.of) == resource);
+        let lends = |other: &Resource| other.domain.is_some_and(|domain| usize::from(domain.of) == resource);
         self.resources[resource].domain.is_some() || self.resources.iter().any(lends)
     }
 

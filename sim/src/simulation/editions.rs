@@ -6,9 +6,10 @@ use lessor_server::election::lag::{Lag, Step};
 use lessor_server::node::Peer;
 use lessor_server::repository::Repository;
 
-use super::{Event, Resource, Simulation, repository};
+use super::{Event, Simulation};
 use crate::plan::{Election, Terms};
 use crate::process::Actor;
+use crate::resource::{Resource, repository};
 use crate::trace::Happening;
 
 /// One edition of the configuration of all sites. Its number is its site among all, from one on.

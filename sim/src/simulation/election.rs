@@ -10,9 +10,9 @@ use lessor_server::election::record::next_epoch;
 use lessor_server::election::{Candidate, ElectionConfig, Event as Outcome};
 use lessor_server::node::MarkWrite;
 
-use super::clocks::ClockCall;
 use super::leadership::{Farewell, Left};
 use super::{ENDLESS, Event, Simulation};
+use crate::event::ClockCall;
 use crate::plan::Keeps;
 use crate::process::Actor;
 use crate::trace::Happening;

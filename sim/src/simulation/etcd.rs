@@ -6,8 +6,8 @@ use lessor_proto::Time;
 use lessor_server::election::Candidate;
 use lessor_server::election::call::{Answer, Call, Failure, Watched};
 
-use super::event::SentCall;
 use super::{Event, Simulation};
+use crate::event::{Caller, SentCall};
 use crate::plan::{Election, EtcdPlan};
 use crate::process::Actor;
 use crate::registry::{Outcome, Registry};
@@ -23,13 +23,6 @@ pub(crate) struct Office {
     away: Time,
     /// When the next lease of each site ends, for which an event has been put down.
     ends: Vec<Time>,
-}
-
-/// A process of a task.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Caller {
-    pub(crate) task: u32,
-    pub(crate) birth: u32,
 }
 
 /// Nothing is under way for longer than that.

@@ -11,7 +11,8 @@ use lessor_server::node::{Node, NodeConfig, ParentConfig, PeerTable};
 use lessor_server::record::{Record, Unknown};
 use lessor_server::token::{Key, TokenKeys};
 
-use super::{Event, Journal, Simulation, ToHolder, ToNode};
+use super::{Event, Simulation, ToHolder, ToNode};
+use crate::directory::Journal;
 use crate::open_node::OpenNode;
 use crate::plan::Keeps;
 use crate::process::Actor;

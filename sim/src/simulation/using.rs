@@ -7,12 +7,13 @@ use lessor_proto::{Amount, Time};
 use lessor_server::repository::Kind;
 
 use super::holder::bands;
-use super::{Event, Resource, Simulation};
+use super::{Event, Simulation};
 use crate::holding::Stance;
 use crate::plan::{Scrutiny, Way};
 use crate::process::Actor;
 use crate::program::measured::Measured;
 use crate::program::{Hit, Program};
+use crate::resource::Resource;
 use crate::trace::Happening;
 
 /// The interval at which a driver looks at what is in use, in nanoseconds, when nothing else happens.

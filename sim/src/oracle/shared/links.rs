@@ -8,7 +8,8 @@ use lessor_proto::{Epoch, Time};
 use super::SETTLING;
 use crate::client::Mind;
 use crate::process::Actor;
-use crate::simulation::{DOMAIN, Simulation};
+use crate::shared_domain::DOMAIN;
+use crate::simulation::Simulation;
 use crate::stream::StreamRef;
 
 /// A message is late that takes so much longer than its way.

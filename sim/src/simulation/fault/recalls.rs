@@ -7,7 +7,8 @@ use lessor_proto::{ClientId, ResourceId};
 use lessor_server::node::RecallStatus;
 
 use crate::process::Actor;
-use crate::simulation::{Simulation, Whose};
+use crate::rule_book::Whose;
+use crate::simulation::Simulation;
 use crate::trace::Happening;
 
 /// The longest time for which a holder gets nothing.

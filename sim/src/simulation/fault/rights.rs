@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::simulation::access::GrantedRights;
-use crate::simulation::{Event, Simulation, Whose};
+use crate::rule_book::{GrantedRights, Whose};
+use crate::simulation::{Event, Simulation};
 use crate::trace::{Happening, Speaker};
 
 /// A change of somebody's rights, as the trace has it.

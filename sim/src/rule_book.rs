@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lessor_proto::ClientId;
 use lessor_proto::message::HolderKind;
 use lessor_server::access::{
-    Access, Admitted, Allowance, ClientRule, Credential, Denial, NamePattern, NodeRule,
+    Access, Admitted, Allowance, ClientRule, Credential, Denial, NamePattern, NodeRule, StreamRights,
 };
 use lessor_server::repository::Glob;
 
@@ -22,32 +22,32 @@ pub(crate) struct RuleBook {
 #[derive(Clone, Debug)]
 pub(crate) struct RulesEdition {
     pub(crate) rights: GrantedRights,
-    pub(in crate::simulation) access: Access,
+    pub(crate) access: Access,
 }
 
 /// The rights that operators give: of each client, and of each site as a node.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct GrantedRights {
-    pub(in crate::simulation) clients: Vec<ClientRight>,
-    pub(in crate::simulation) nodes: Vec<NodeRight>,
+    pub(crate) clients: Vec<ClientRight>,
+    pub(crate) nodes: Vec<NodeRight>,
 }
 
 /// The rights of a client.
 #[derive(Clone, PartialEq, Debug)]
-pub(in crate::simulation) struct ClientRight {
+pub(crate) struct ClientRight {
     /// Whether a rule speaks of it.
-    pub(in crate::simulation) is_known: bool,
+    pub(crate) is_known: bool,
     /// Of each resource, whether it may hold it.
-    pub(in crate::simulation) resources: Vec<bool>,
-    pub(in crate::simulation) allowance: Allowance,
+    pub(crate) resources: Vec<bool>,
+    pub(crate) allowance: Allowance,
 }
 
 /// The rights of a site as a node.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(in crate::simulation) struct NodeRight {
-    pub(in crate::simulation) is_known: bool,
-    pub(in crate::simulation) most_clients: Option<u64>,
-    pub(in crate::simulation) most_priority: Option<i64>,
+pub(crate) struct NodeRight {
+    pub(crate) is_known: bool,
+    pub(crate) most_clients: Option<u64>,
+    pub(crate) most_priority: Option<i64>,
 }
 
 /// The names of all that rules speak of.
@@ -56,6 +56,17 @@ struct Names {
     clients: Vec<String>,
     sites: Vec<String>,
     resources: Vec<String>,
+}
+
+/// The rights of the holder at the other end of a stream.
+#[derive(Clone, Debug)]
+pub(crate) struct PeerRights {
+    pub(crate) whose: Whose,
+    pub(crate) kind: HolderKind,
+    pub(crate) holder: ClientId,
+    /// The edition that was looked at last.
+    pub(crate) edition: usize,
+    pub(crate) rights: StreamRights,
 }
 
 /// Somebody of whom rules speak.
@@ -93,7 +104,7 @@ impl RuleBook {
     }
 
     /// Puts these into force from here on, for each task as soon as it reads them.
-    pub(in crate::simulation) fn publish(&mut self, rights: GrantedRights) {
+    pub(crate) fn publish(&mut self, rights: GrantedRights) {
         let access = rights.access(&self.names);
         self.editions.push(Arc::new(RulesEdition { rights, access }));
     }
@@ -108,7 +119,7 @@ impl RuleBook {
     }
 
     /// The number of the edition in force.
-    pub(in crate::simulation) fn newest(&self) -> usize {
+    pub(crate) fn newest(&self) -> usize {
         self.editions.len() - 1
     }
 
@@ -178,11 +189,7 @@ impl GrantedRights {
 // === impl RulesEdition ===
 
 impl RulesEdition {
-    pub(in crate::simulation) fn admit(
-        &self,
-        kind: HolderKind,
-        holder: &ClientId,
-    ) -> Result<Admitted, Denial> {
+    pub(crate) fn admit(&self, kind: HolderKind, holder: &ClientId) -> Result<Admitted, Denial> {
         self.access.admit(&Credential::of(holder.as_str()), kind, holder)
     }
 }

@@ -6,15 +6,12 @@
 use lessor_client::Failure;
 use lessor_client::internals::session;
 use lessor_proto::message::{Answer, Ask, Down, Hello, Leader, Release, Up};
-
-use lessor_proto::{ReportId, Time};
+use lessor_proto::{Epoch, ReportId, Time};
 use lessor_server::election::call::{Answer as FromEtcd, Call, Failure as NoAnswer, Watched};
 
-use super::access::Whose;
-use super::clocks::ClockCall;
-use super::etcd::Caller;
 use crate::faults::Fault;
 use crate::process::{Actor, Sender};
+use crate::rule_book::Whose;
 use crate::stream::StreamRef;
 
 /// Something that happens at a moment.
@@ -96,6 +93,26 @@ pub(crate) enum Event {
     },
     /// There is room again on the disk of a site.
     Room(u32),
+}
+
+/// A step of a question about the clock of a leader.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ClockCall {
+    /// It is time to ask, and again after a while.
+    Due { births: u32 },
+    /// Another leader is seen: it is asked at once.
+    Seen { births: u32 },
+    /// The question of a task has come.
+    Asked { by: u32, births: u32, asked: Time },
+    /// The answer has.
+    Told { births: u32, asked: Time, epoch: Epoch, shown: Time },
+}
+
+/// A process of a task that calls etcd.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Caller {
+    pub(crate) task: u32,
+    pub(crate) birth: u32,
 }
 
 /// A call of etcd that is under way.
