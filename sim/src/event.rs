@@ -9,8 +9,8 @@ use lessor_proto::message::{Answer, Ask, Down, Hello, Leader, Release, Up};
 use lessor_proto::{Epoch, ReportId, Time};
 use lessor_server::election::call::{Answer as FromEtcd, Call, Failure as NoAnswer, Watched};
 
+use crate::actor::{Actor, Sender};
 use crate::faults::Fault;
-use crate::process::{Actor, Sender};
 use crate::rule_book::Whose;
 use crate::stream::StreamRef;
 

@@ -15,6 +15,7 @@
 //! assert!(simulation.total_believed(0) <= 200_000_000);
 //! ```
 
+mod actor;
 pub mod big;
 mod client;
 pub mod clock;

@@ -11,13 +11,13 @@ mod calm;
 mod domains;
 mod edges;
 mod entries;
+mod facts;
 mod hits;
 mod kinds;
 mod rights;
 mod shared;
 mod units;
 
-use std::any::Any;
 use std::fmt;
 use std::time::Duration;
 
@@ -27,14 +27,15 @@ use lessor_proto::message::Order;
 use crate::clock::Clock;
 use crate::plan::{Scrutiny, SitePlan};
 use crate::resource::Resource;
-use crate::simulation::Simulation;
+use crate::site::Site;
 
 use self::books::Seen;
 pub use self::calm::Target;
 use self::domains::Made;
+pub(crate) use self::facts::Facts;
 use self::hits::Flow;
 use self::kinds::Counted;
-pub(crate) use self::shared::DomainJudge;
+use self::shared::DomainJudge;
 
 /// A rule is broken.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -74,6 +75,8 @@ pub(crate) struct Oracle {
     made: Vec<Made>,
     /// The state of each task and resource when they were last seen.
     seen: Vec<Seen>,
+    /// The judge of the domain that clients share, if they do.
+    judge: Option<Box<DomainJudge>>,
     /// The grants in the message that is being taken in.
     pub(crate) delivery: Vec<Delivery>,
     broken: Option<(Rule, String)>,
@@ -122,6 +125,7 @@ impl Oracle {
             kinds: Vec::new(),
             made: vec![Made::default(); resources],
             seen: std::iter::repeat_with(Seen::default).take(resources * tasks).collect(),
+            judge: None,
             delivery: Vec::new(),
             broken: None,
             acted: Vec::new(),
@@ -173,9 +177,28 @@ impl Oracle {
         }
     }
 
+    /// Notes a breach, if there is one.
+    fn fail_with(&mut self, rule: u8, breach: Option<String>) {
+        if let Some(what) = breach {
+            self.fail(rule, || what);
+        }
+    }
+
     pub(crate) fn dethrone(&mut self, task: u32, clock: Clock) {
         let first = task as usize * self.resources;
         self.seen[first..first + self.resources].iter_mut().for_each(|seen| seen.dethrone(clock));
+    }
+
+    /// Notes that a client at a site uses so much of a resource in place of what it did `before`.
+    pub(crate) fn count(&mut self, sites: &[Site], site: u32, resource: u16, (before, counted): (u64, u64)) {
+        let swap = |sum: &mut u128| *sum = *sum + u128::from(counted) - u128::from(before);
+        swap(&mut self.totals[usize::from(resource)]);
+        let way = std::iter::successors(Some(site), |&site| sites[site as usize].parent);
+        for site in way {
+            let index = self.at(site, resource);
+            swap(&mut self.below[index]);
+        }
+        self.stirred.push(site);
     }
 
     /// The number of something that is kept for each site, or each task, and each resource.
@@ -200,55 +223,46 @@ impl Limit {
     }
 }
 
-// === impl Simulation ===
+// === impl Oracle ===
 
-impl Simulation {
-    /// Looks whether a rule is broken.
-    pub(crate) fn look(&mut self) -> Result<(), Box<Violation>> {
-        self.check_sums();
-        for site in std::mem::take(&mut self.oracle.voted) {
-            self.check_authority(site);
+impl Oracle {
+    /// Looks at what an event has changed. Whether it is time to look at everything, which is done site by site.
+    pub(crate) fn look(&mut self, facts: &Facts<'_>) -> bool {
+        self.check_sums(facts);
+        for site in std::mem::take(&mut self.voted) {
+            self.check_authority(facts, site);
         }
-        match self.rules.watch {
-            Scrutiny::Close => self.check_touched(),
+        match facts.rules.watch {
+            Scrutiny::Close => {
+                self.check_touched(facts);
+                false
+            }
             Scrutiny::Loose(every) => {
-                self.oracle.until_recount += 1;
-                if self.oracle.until_recount >= every {
-                    self.oracle.until_recount = 0;
-                    self.check_all();
-                }
+                self.until_recount += 1;
+                let is_time = self.until_recount >= every;
+                self.until_recount *= u32::from(!is_time);
+                is_time
             }
         }
-        self.oracle.acted.clear();
-        self.oracle.stirred.clear();
-        match self.oracle.broken.take() {
-            None => Ok(()),
-            Some((rule, what)) => Err(Box::new(self.violation(rule, what))),
-        }
     }
 
-    /// A mind has panicked, which is a violation of whatever it asserted.
-    pub(crate) fn panicked(&self, panic: &(dyn Any + Send)) -> Violation {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
-        self.violation(Rule(0), format!("panic: {text}"))
-    }
-
-    fn violation(&self, rule: Rule, what: String) -> Violation {
-        let trace = self.trace();
-        Violation { seed: self.seed, event: self.events(), at: self.now, rule, what, trace }
+    /// The first breach since it was asked last, when all has been looked at that an event has touched.
+    pub(crate) fn verdict(&mut self) -> Option<(Rule, String)> {
+        self.acted.clear();
+        self.stirred.clear();
+        self.broken.take()
     }
 
     /// The promise: all beliefs together are within what there is.
-    fn check_sums(&mut self) {
-        let now = self.now;
-        let Oracle { totals, limits, kinds, broken, .. } = &mut self.oracle;
+    fn check_sums(&mut self, facts: &Facts<'_>) {
+        let now = facts.now;
+        let Oracle { totals, limits, kinds, broken, .. } = self;
         for (index, (total, limit)) in totals.iter().zip(limits).enumerate() {
             if kinds[index].has_units() && *total > u128::from(limit.now) {
                 // Units that were recalled may be used as long as their lease is renewed; nothing is granted meanwhile (I5).
                 limit.linger(now);
             }
-            let bounded = self.resources[index].policy.is_bounded();
+            let bounded = facts.resources[index].policy.is_bounded();
             if bounded && *total > u128::from(limit.now) && *total > u128::from(limit.at(now)) {
                 let most = limit.at(now);
                 let what = format!("clients believe {total} of {most} millionths of r{index}");
@@ -258,53 +272,45 @@ impl Simulation {
     }
 
     /// The sites that an event has touched, and what they compare with.
-    fn check_touched(&mut self) {
-        if !self.oracle.is_of_servers {
-            self.recount_all();
+    fn check_touched(&mut self, facts: &Facts<'_>) {
+        if !self.is_of_servers {
+            self.recount_all(facts);
         }
-        self.check_kinds();
-        let acted = std::mem::take(&mut self.oracle.acted);
+        self.check_kinds(facts);
+        let acted = std::mem::take(&mut self.acted);
         for &task in &acted {
-            let site = self.tasks[task as usize].site;
-            (0..self.resources.len() as u16).for_each(|resource| self.check_node(task, resource, true));
-            self.check_authority(site);
+            let site = facts.tasks[task as usize].site;
+            (0..facts.resources.len() as u16)
+                .for_each(|resource| self.check_node(facts, task, resource, true));
+            self.check_authority(facts, site);
             // Its holders' leases are compared with the books of their grantor.
-            let children = self.sites[site as usize].children.clone();
+            let children = facts.sites[site as usize].children.clone();
             for child in children {
-                (0..self.resources.len() as u16).for_each(|resource| self.check_edge(child, resource));
+                (0..facts.resources.len() as u16)
+                    .for_each(|resource| self.check_edge(facts, child, resource));
             }
-            (0..self.resources.len() as u16).for_each(|resource| self.check_edge(site, resource));
+            (0..facts.resources.len() as u16).for_each(|resource| self.check_edge(facts, site, resource));
         }
-        self.oracle.acted = acted;
-        let mut stirred = std::mem::take(&mut self.oracle.stirred);
+        self.acted = acted;
+        let mut stirred = std::mem::take(&mut self.stirred);
         stirred.sort_unstable();
         stirred.dedup();
         for &site in &stirred {
             let mut at = Some(site);
             while let Some(site) = at {
-                self.check_site(site);
-                at = self.sites[site as usize].parent;
+                self.check_site(facts, site);
+                at = facts.sites[site as usize].parent;
             }
         }
-        self.oracle.stirred = stirred;
+        self.stirred = stirred;
     }
 
-    /// Everything.
-    pub(crate) fn check_all(&mut self) {
-        self.recount_all();
-        for site in 0..self.sites.len() as u32 {
-            self.check_site(site);
-            let above = self.sites[site as usize].parent;
-            above.into_iter().chain([site]).for_each(|site| self.forget_books(site));
-        }
-    }
-
-    fn check_site(&mut self, site: u32) {
-        for resource in 0..self.resources.len() as u16 {
-            for task in self.sites[site as usize].tasks.clone() {
-                self.check_node(task, resource, false);
+    pub(crate) fn check_site(&mut self, facts: &Facts<'_>, site: u32) {
+        for resource in 0..facts.resources.len() as u16 {
+            for task in facts.sites[site as usize].tasks.clone() {
+                self.check_node(facts, task, resource, false);
             }
-            self.check_edge(site, resource);
+            self.check_edge(facts, site, resource);
         }
     }
 }

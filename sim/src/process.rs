@@ -10,20 +10,6 @@ use crate::event::Event;
 use crate::plan::Link;
 use crate::stream::StreamRef;
 
-/// Something that holds leases: a client, or a task of a site that leads it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Actor {
-    Client(u32),
-    Task(u32),
-}
-
-/// One life of an actor.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Sender {
-    pub(crate) actor: Actor,
-    pub(crate) life: u32,
-}
-
 /// The state that clients and tasks have in common.
 #[derive(Debug)]
 pub(crate) struct Process {
@@ -86,17 +72,5 @@ impl Process {
         self.stream = None;
         self.frozen = None;
         self.paused = None;
-    }
-}
-
-// === impl Actor ===
-
-impl Actor {
-    /// A number that tells it from all others.
-    pub(crate) fn code(self) -> u64 {
-        match self {
-            Actor::Client(index) => u64::from(index),
-            Actor::Task(index) => 1 << 32 | u64::from(index),
-        }
     }
 }

@@ -10,7 +10,6 @@ use lessor_client::internals::limiter::Limiter;
 use lessor_client::{DomainOptions, Ground};
 use lessor_proto::{Amount, Time};
 
-use crate::oracle::DomainJudge;
 use crate::plan::SharedDomainPlan;
 use crate::rng::Rng;
 
@@ -28,7 +27,6 @@ pub(crate) struct SharedDomain {
     pub(crate) rng: Rng,
     /// The clients that serve it, while they live.
     pub(crate) users: BTreeMap<u32, DomainUser>,
-    pub(crate) judge: DomainJudge,
     /// The end of the requests.
     pub(crate) asks_until: Time,
 }
@@ -50,7 +48,6 @@ impl SharedDomain {
             policies: plan.policies(),
             rng: Rng::new(seed ^ 0x00d0_3a17_a5c5),
             users: BTreeMap::new(),
-            judge: DomainJudge::new(plan),
             asks_until,
             plan: plan.clone(),
         }

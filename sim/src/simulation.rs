@@ -6,6 +6,7 @@
 
 mod access;
 mod ahead;
+mod beliefs;
 mod build;
 mod clocks;
 mod directory;
@@ -15,6 +16,7 @@ mod election;
 mod etcd;
 mod fault;
 mod holder;
+mod judging;
 mod kinds;
 mod leadership;
 mod node;
@@ -31,13 +33,13 @@ use std::time::Duration;
 
 use lessor_proto::{Amount, Time};
 
+use crate::actor::Actor;
 use crate::client::Client;
 use crate::event_queue::EventQueue;
 use crate::faults::{Fault, Tally};
 use crate::holding::Holding;
 use crate::oracle::{Oracle, Violation};
 use crate::plan::SimulationPlan;
-use crate::process::Actor;
 use crate::programs::Programs;
 use crate::resource::Resource;
 use crate::rng::Rng;
@@ -153,7 +155,7 @@ impl Simulation {
             self.look_ahead();
             self.oracle.is_of_servers = event.is_of_servers();
             self.happen(event);
-            self.watch_links();
+            self.consult(Oracle::watch_links);
             self.tell_news(observer);
             self.look()?;
         }
@@ -311,17 +313,6 @@ impl Simulation {
             if self.inject_fault(kind) {
                 self.tally.count(kind);
             }
-        }
-    }
-}
-
-// === impl Actor ===
-
-impl Actor {
-    pub(crate) fn who(self) -> Speaker {
-        match self {
-            Actor::Client(index) => Speaker::Client(index),
-            Actor::Task(index) => Speaker::Task(index),
         }
     }
 }

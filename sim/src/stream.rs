@@ -3,7 +3,7 @@
 use lessor_proto::{Epoch, Features, Time};
 use lessor_server::node::Peer;
 
-use crate::process::Sender;
+use crate::actor::Sender;
 
 /// All streams of the simulation.
 #[derive(Default, Debug)]

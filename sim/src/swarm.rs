@@ -163,7 +163,7 @@ pub fn live(sim: &mut Simulation, plan: &SimulationPlan, judged: bool) -> Result
         if !sim.some_forget() {
             sim.judge_turns()?;
         }
-    } else if streams && sim.are_all_in() {
+    } else if streams && sim.facts().are_all_in() {
         let before = sim.counts();
         sim.pass(longest * 2)?;
         sim.judge_silence(&before)?;

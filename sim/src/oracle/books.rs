@@ -9,11 +9,12 @@ use lessor_proto::{Amount, Epoch, Time};
 use lessor_server::node::{Books, ChildBook, Claims};
 use lessor_server::repository::{Kind, Legacy};
 
+use super::facts::TICK;
 use super::rights::DeniedHolder;
+use super::{Facts, Oracle};
+use crate::actor::Actor;
 use crate::clock::Clock;
 use crate::plan::Way;
-use crate::process::Actor;
-use crate::simulation::Simulation;
 
 /// The state of a task and a resource when they were last seen.
 #[derive(Clone, Debug, Default)]
@@ -42,8 +43,6 @@ pub(super) struct Seen {
 
 /// Entries that a grantor may keep of one holder.
 const MOST_ENTRIES: usize = 16;
-/// Nodes cut time into ticks of 67 ms.
-pub(super) const TICK: std::time::Duration = std::time::Duration::from_millis(70);
 /// Clocks are read in whole nanoseconds.
 pub(super) const ROUNDING: std::time::Duration = std::time::Duration::from_nanos(16);
 
@@ -60,9 +59,229 @@ impl Seen {
     }
 }
 
-// === impl Simulation ===
+// === impl Oracle ===
 
-impl Simulation {
+impl Oracle {
+    /// The books of a node, by themselves and against its clients.
+    pub(super) fn check_node(&mut self, facts: &Facts<'_>, task: u32, resource: u16, acted: bool) {
+        let site = facts.tasks[task as usize].site;
+        let Some(epoch) = facts.tasks[task as usize].epoch() else { return };
+        // The books of one who was deposed need not know what its successor grants.
+        let is_head = facts.sites[site as usize].head == Some(task);
+        let Some(books) = facts.books_of(task, resource) else {
+            return if is_head {
+                self.check_no_books(facts, task, resource);
+            };
+        };
+        self.check_recount(facts, task, resource, &books);
+        let acts = facts.tasks[task as usize].acts(facts.now);
+        let claimed = self.check_ghost(facts, task, resource, &books, acted && acts);
+        if acted {
+            self.check_limit(facts, task, resource, &books, claimed);
+            self.check_caps(facts, task, resource, &books);
+            self.check_denied(facts, task, resource, &books);
+        }
+        if acts {
+            self.check_mark(facts, task, resource, &books);
+        }
+        let below = self.below[self.at(site, resource)];
+        let knows = is_head && !facts.is_learning(task);
+        if knows && facts.sites[site as usize].parent.is_none() && below > books.total {
+            self.fail(2, || {
+                format!("clients believe {below} of r{resource}, and {} is in the books", books.total)
+            });
+        }
+        for &client in &facts.sites[site as usize].clients {
+            let mut holds = facts.clients[client as usize].holds.clone();
+            let hold = holds.find(|&hold| facts.holdings[hold as usize].resource == resource);
+            let Some(holding) = hold.map(|hold| &facts.holdings[hold as usize]) else { continue };
+            if holding.counted == 0 || holding.order().is_none_or(|order| order.epoch != epoch) {
+                continue;
+            }
+            let id = facts.clients[client as usize].id.as_str();
+            let first = books.children.partition_point(|child| child.holder.as_str() < id);
+            let lives = books.children[first..].iter().take_while(|child| child.holder == id);
+            let charges = lives.filter(|child| facts.is_life_of(client, child));
+            let charge: u64 = charges.map(|child| child.charge.as_micros()).sum();
+            // Units in use beyond the lease were taken under an earlier one, perhaps of an earlier epoch.
+            let ghost = books.ghost.as_micros();
+            let spare = if holding.counted > holding.amount { ghost } else { 0 };
+            // What was resealed is a part of the ghost until it is claimed.
+            let resealed = if facts.clients[client as usize].way == Way::Legacy { ghost } else { 0 };
+            let (counted, charge) = (holding.counted, charge + resealed);
+            if counted > charge + spare || holding.amount.min(counted) > charge {
+                self.fail(4, || {
+                    format!("client {client} uses {counted} of r{resource} and is charged {charge}")
+                });
+                return;
+            }
+        }
+    }
+
+    fn check_no_books(&mut self, facts: &Facts<'_>, task: u32, resource: u16) {
+        let site = facts.tasks[task as usize].site;
+        let id = &facts.resources[usize::from(resource)].id;
+        let below = self.below[self.at(site, resource)];
+        let read = facts.tasks[task as usize].leadership.as_ref().map(|leadership| &leadership.read);
+        let haunted = facts.is_haunted(task) && read.is_some_and(|read| read.marks.contains_key(id));
+        let knows = read.is_some() && !facts.is_learning(task);
+        if knows && facts.sites[site as usize].parent.is_none() && below > 0 && !haunted {
+            self.fail(2, || format!("clients believe {below} of r{resource}, and there are no books"));
+        }
+    }
+
+    fn check_recount(&mut self, facts: &Facts<'_>, task: u32, resource: u16, books: &Books) {
+        let charges: u128 = books.children.iter().map(|child| u128::from(child.charge.as_micros())).sum();
+        let total = charges + u128::from(books.ghost.as_micros());
+        if total != books.total {
+            self.fail(23, || {
+                format!(
+                    "task {task}, r{resource}: charges come to {total}, and the sum kept is {}",
+                    books.total
+                )
+            });
+        }
+        let gauge = books.counted == Kind::Gauge;
+        for child in &books.children {
+            if child.entries > MOST_ENTRIES {
+                self.fail(21, || format!("task {task} keeps {} grants of one holder", child.entries));
+            }
+            if gauge
+                && facts.shows_kind(child)
+                && !child.charge.as_micros().is_multiple_of(Amount::MICROS_PER_UNIT)
+            {
+                self.fail(23, || format!("task {task} charges {} of a gauge", child.charge));
+            }
+        }
+    }
+
+    /// Gives back by how much the ghost has shrunk: what was claimed of it.
+    fn check_ghost(
+        &mut self,
+        facts: &Facts<'_>,
+        task: u32,
+        resource: u16,
+        books: &Books,
+        acted: bool,
+    ) -> u64 {
+        let haunted = facts.is_haunted(task) || facts.is_echoed(task, resource, books);
+        let index = self.at(task, resource);
+        let epoch = facts.tasks[task as usize].epoch().unwrap_or_default();
+        let seen = &mut self.seen[index];
+        let ghost = books.ghost.as_micros();
+        // What claimants give up may go back to it.
+        let deferred = facts.rules.claims == Claims::Deferred;
+        let read = facts.tasks[task as usize].leadership.as_ref().map(|leadership| &leadership.read.marks);
+        let found = read.and_then(|marks| marks.get(&facts.resources[usize::from(resource)].id));
+        let grew = match seen.epoch == epoch && !deferred {
+            true => ghost > seen.ghost,
+            false => books.ghost > found.copied().unwrap_or_default(),
+        };
+        let claimed = seen.ghost.saturating_sub(ghost);
+        (seen.epoch, seen.ghost) = (epoch, ghost);
+        let id = &facts.resources[usize::from(resource)].id;
+        let now = facts.local(Actor::Task(task));
+        let leadership = facts.tasks[task as usize].leadership.as_ref();
+        let outlasts = leadership.is_some_and(|leadership| {
+            let rest = leadership.read.rests.get(id).copied().unwrap_or_default();
+            let own = found.copied().unwrap_or_default().saturating_sub(rest);
+            rest > Amount::ZERO
+                && leadership.rest_end[usize::from(id.is_floor())] + TICK <= now
+                && books.ghost > own
+        });
+        if outlasts && acted && !deferred {
+            self.fail(14, || {
+                format!("task {task} has a ghost of {} of r{resource}, and the rest is over", books.ghost)
+            });
+        }
+        // Who has no record is told what may be out by the node above.
+        let told = facts.tasks[task as usize].leadership.as_ref().is_some_and(|leadership| leadership.learns);
+        if !told && (grew || acted && ghost > 0 && !haunted) {
+            self.fail(14, || {
+                format!("task {task} has a ghost of {} of r{resource} (grew: {grew})", books.ghost)
+            });
+        }
+        claimed
+    }
+
+    fn check_limit(&mut self, facts: &Facts<'_>, task: u32, resource: u16, books: &Books, claimed: u64) {
+        let index = self.at(task, resource);
+        let Some(limit) = books.limit else { return };
+        let limit = u128::from(limit.as_micros());
+        if books.total > limit && !books.in_debt {
+            self.fail(5, || {
+                format!("task {task} has {} of {limit} of r{resource} out, and no debt", books.total)
+            });
+        }
+        let since_cut = std::mem::replace(&mut self.seen[index].since_cut, books.since_cut);
+        if books.in_debt && books.since_cut > limit.max(since_cut) {
+            self.fail(5, || {
+                format!("task {task} granted {} of {limit} of r{resource} since the cut", books.since_cut)
+            });
+        }
+        // Everything granted before a cut is over a lease later, and a ghost at its own end; what was granted since fits the
+        // limit.
+        let found = &facts.tasks[task as usize];
+        let longest = facts.sites[found.site as usize].longest(&facts.resources[usize::from(resource)].id);
+        let lease = found.process.clock.at(facts.now) + facts.rules.drift.stretch(longest);
+        let ghost = found.leadership.as_ref().map_or(Time::ZERO, |leadership| leadership.ghost_end);
+        let over = lease.max(ghost).max(books.ghost_until) + TICK * 2;
+        let seen = &mut self.seen[index];
+        let cut = std::mem::replace(&mut seen.limit, limit) > limit;
+        seen.owing = match seen.owing {
+            _ if !books.in_debt => None,
+            Some(owing) if !cut => Some(owing),
+            _ => Some(over),
+        };
+        let debtors = if books.in_debt { books.children.clone() } else { Vec::new() };
+        let before = std::mem::replace(&mut seen.debtors, debtors);
+        if before.is_empty() || !books.in_debt {
+            return;
+        }
+        let learns = facts.is_learning(task);
+        for child in &books.children {
+            // All leaders of a node are one holder.
+            let is_it = |other: &&ChildBook| {
+                (other.kind, &other.holder) == (child.kind, &child.holder)
+                    && (child.kind == HolderKind::Node || other.incarnation == child.incarnation)
+            };
+            let was = before.iter().filter(is_it).map(|child| child.charge).max().unwrap_or_default();
+            // It has just shown what it has from before its grantor began, who did not know.
+            let lives = |children: &[ChildBook]| children.iter().filter(is_it).count();
+            if learns && lives(&books.children) > lives(&before) {
+                continue;
+            }
+            if child.charge.as_micros() > was.as_micros() + claimed {
+                self.fail(5, || {
+                    format!("task {task} is in debt, and {} grows to {}", child.holder, child.charge)
+                });
+            }
+        }
+    }
+
+    /// The node of a task has let end what has ended: of what was cut, too much was out for one lease at the longest.
+    pub(crate) fn check_debts(&mut self, facts: &Facts<'_>, task: u32) {
+        let now = facts.local(Actor::Task(task));
+        for resource in 0..facts.resources.len() as u16 {
+            let owing = self.seen[self.at(task, resource)].owing;
+            if owing.is_some_and(|owing| owing < now)
+                && let Some(books) = facts.books_of(task, resource).filter(|books| books.in_debt)
+                // Units of a gauge that were recalled may be used as long as their lease is renewed, and so is what is out
+                // below of another kind.
+                && books.counted == Kind::Rate
+                && !books.changes_kind
+            {
+                self.fail(5, || {
+                    format!("task {task} has {} of r{resource} out a lease after the cut", books.total)
+                });
+            }
+        }
+    }
+}
+
+// === impl Facts ===
+
+impl Facts<'_> {
     /// The books of the last leader of a site as they are.
     pub(crate) fn books(&self, site: u32, resource: u16) -> Option<Arc<Books>> {
         self.books_of(self.sites[site as usize].head?, resource)
@@ -72,15 +291,6 @@ impl Simulation {
     pub(crate) fn books_of(&self, task: u32, resource: u16) -> Option<Arc<Books>> {
         let leadership = self.tasks[task as usize].leadership.as_ref()?;
         leadership.node.read(resource, &self.resources[usize::from(resource)].id)
-    }
-
-    /// Forgets the books that were read of the tasks of a site.
-    pub(super) fn forget_books(&mut self, site: u32) {
-        for task in self.sites[site as usize].tasks.clone() {
-            if let Some(leadership) = &mut self.tasks[task as usize].leadership {
-                leadership.node.forget_books();
-            }
-        }
     }
 
     /// The task of a site that leads, or believes so, in an epoch.
@@ -96,220 +306,11 @@ impl Simulation {
             && (child.incarnation.is_none() || child.incarnation == Some(found.incarnation))
     }
 
-    /// The books of a node, by themselves and against its clients.
-    pub(super) fn check_node(&mut self, task: u32, resource: u16, acted: bool) {
-        let site = self.tasks[task as usize].site;
-        let Some(epoch) = self.tasks[task as usize].epoch() else { return };
-        // The books of one who was deposed need not know what its successor grants.
-        let is_head = self.sites[site as usize].head == Some(task);
-        let Some(books) = self.books_of(task, resource) else {
-            return if is_head {
-                self.check_no_books(task, resource);
-            };
-        };
-        self.check_recount(task, resource, &books);
-        let acts = self.tasks[task as usize].acts(self.now);
-        let claimed = self.check_ghost(task, resource, &books, acted && acts);
-        if acted {
-            self.check_limit(task, resource, &books, claimed);
-            self.check_caps(task, resource, &books);
-            self.check_denied(task, resource, &books);
-        }
-        if acts {
-            self.check_mark(task, resource, &books);
-        }
-        let below = self.oracle.below[self.oracle.at(site, resource)];
-        let knows = is_head && !self.is_learning(task);
-        if knows && self.sites[site as usize].parent.is_none() && below > books.total {
-            self.oracle.fail(2, || {
-                format!("clients believe {below} of r{resource}, and {} is in the books", books.total)
-            });
-        }
-        for &client in &self.sites[site as usize].clients {
-            let mut holds = self.clients[client as usize].holds.clone();
-            let hold = holds.find(|&hold| self.holdings[hold as usize].resource == resource);
-            let Some(holding) = hold.map(|hold| &self.holdings[hold as usize]) else { continue };
-            if holding.counted == 0 || holding.order().is_none_or(|order| order.epoch != epoch) {
-                continue;
-            }
-            let id = self.clients[client as usize].id.as_str();
-            let first = books.children.partition_point(|child| child.holder.as_str() < id);
-            let lives = books.children[first..].iter().take_while(|child| child.holder == id);
-            let charges = lives.filter(|child| self.is_life_of(client, child));
-            let charge: u64 = charges.map(|child| child.charge.as_micros()).sum();
-            // Units in use beyond the lease were taken under an earlier one, perhaps of an earlier epoch.
-            let ghost = books.ghost.as_micros();
-            let spare = if holding.counted > holding.amount { ghost } else { 0 };
-            // What was resealed is a part of the ghost until it is claimed.
-            let resealed = if self.clients[client as usize].way == Way::Legacy { ghost } else { 0 };
-            let (counted, charge) = (holding.counted, charge + resealed);
-            if counted > charge + spare || holding.amount.min(counted) > charge {
-                self.oracle.fail(4, || {
-                    format!("client {client} uses {counted} of r{resource} and is charged {charge}")
-                });
-                return;
-            }
-        }
-    }
-
-    fn check_no_books(&mut self, task: u32, resource: u16) {
-        let site = self.tasks[task as usize].site;
-        let id = &self.resources[usize::from(resource)].id;
-        let below = self.oracle.below[self.oracle.at(site, resource)];
-        let read = self.tasks[task as usize].leadership.as_ref().map(|leadership| &leadership.read);
-        let haunted = self.is_haunted(task) && read.is_some_and(|read| read.marks.contains_key(id));
-        let knows = read.is_some() && !self.is_learning(task);
-        if knows && self.sites[site as usize].parent.is_none() && below > 0 && !haunted {
-            self.oracle.fail(2, || format!("clients believe {below} of r{resource}, and there are no books"));
-        }
-    }
-
-    fn check_recount(&mut self, task: u32, resource: u16, books: &Books) {
-        let charges: u128 = books.children.iter().map(|child| u128::from(child.charge.as_micros())).sum();
-        let total = charges + u128::from(books.ghost.as_micros());
-        if total != books.total {
-            self.oracle.fail(23, || {
-                format!(
-                    "task {task}, r{resource}: charges come to {total}, and the sum kept is {}",
-                    books.total
-                )
-            });
-        }
-        let gauge = books.counted == Kind::Gauge;
-        for child in &books.children {
-            if child.entries > MOST_ENTRIES {
-                self.oracle.fail(21, || format!("task {task} keeps {} grants of one holder", child.entries));
-            }
-            if gauge
-                && self.shows_kind(child)
-                && !child.charge.as_micros().is_multiple_of(Amount::MICROS_PER_UNIT)
-            {
-                self.oracle.fail(23, || format!("task {task} charges {} of a gauge", child.charge));
-            }
-        }
-    }
-
-    /// Gives back by how much the ghost has shrunk: what was claimed of it.
-    fn check_ghost(&mut self, task: u32, resource: u16, books: &Books, acted: bool) -> u64 {
-        let haunted = self.is_haunted(task) || self.is_echoed(task, resource, books);
-        let index = self.oracle.at(task, resource);
-        let epoch = self.tasks[task as usize].epoch().unwrap_or_default();
-        let seen = &mut self.oracle.seen[index];
-        let ghost = books.ghost.as_micros();
-        // What claimants give up may go back to it.
-        let deferred = self.rules.claims == Claims::Deferred;
-        let read = self.tasks[task as usize].leadership.as_ref().map(|leadership| &leadership.read.marks);
-        let found = read.and_then(|marks| marks.get(&self.resources[usize::from(resource)].id));
-        let grew = match seen.epoch == epoch && !deferred {
-            true => ghost > seen.ghost,
-            false => books.ghost > found.copied().unwrap_or_default(),
-        };
-        let claimed = seen.ghost.saturating_sub(ghost);
-        (seen.epoch, seen.ghost) = (epoch, ghost);
-        let id = &self.resources[usize::from(resource)].id;
-        let now = self.local(Actor::Task(task));
-        let leadership = self.tasks[task as usize].leadership.as_ref();
-        let outlasts = leadership.is_some_and(|leadership| {
-            let rest = leadership.read.rests.get(id).copied().unwrap_or_default();
-            let own = found.copied().unwrap_or_default().saturating_sub(rest);
-            rest > Amount::ZERO
-                && leadership.rest_end[usize::from(id.is_floor())] + TICK <= now
-                && books.ghost > own
-        });
-        if outlasts && acted && !deferred {
-            self.oracle.fail(14, || {
-                format!("task {task} has a ghost of {} of r{resource}, and the rest is over", books.ghost)
-            });
-        }
-        // Who has no record is told what may be out by the node above.
-        let told = self.tasks[task as usize].leadership.as_ref().is_some_and(|leadership| leadership.learns);
-        if !told && (grew || acted && ghost > 0 && !haunted) {
-            self.oracle.fail(14, || {
-                format!("task {task} has a ghost of {} of r{resource} (grew: {grew})", books.ghost)
-            });
-        }
-        claimed
-    }
-
     /// Whether a ghost may be what was echoed of what is sticky, which counts from then on.
     fn is_echoed(&self, task: u32, resource: u16, books: &Books) -> bool {
         let Legacy::Sticky { hold } = self.resources[usize::from(resource)].legacy else { return false };
         let Some(leadership) = &self.tasks[task as usize].leadership else { return false };
         let last = leadership.ghost_end + self.rules.drift.stretch(hold);
         self.local(Actor::Task(task)) < last.min(books.ghost_until) + TICK
-    }
-
-    fn check_limit(&mut self, task: u32, resource: u16, books: &Books, claimed: u64) {
-        let index = self.oracle.at(task, resource);
-        let Some(limit) = books.limit else { return };
-        let limit = u128::from(limit.as_micros());
-        if books.total > limit && !books.in_debt {
-            self.oracle.fail(5, || {
-                format!("task {task} has {} of {limit} of r{resource} out, and no debt", books.total)
-            });
-        }
-        let since_cut = std::mem::replace(&mut self.oracle.seen[index].since_cut, books.since_cut);
-        if books.in_debt && books.since_cut > limit.max(since_cut) {
-            self.oracle.fail(5, || {
-                format!("task {task} granted {} of {limit} of r{resource} since the cut", books.since_cut)
-            });
-        }
-        // Everything granted before a cut is over a lease later, and a ghost at its own end; what was granted since fits the
-        // limit.
-        let found = &self.tasks[task as usize];
-        let longest = self.sites[found.site as usize].longest(&self.resources[usize::from(resource)].id);
-        let lease = found.process.clock.at(self.now) + self.rules.drift.stretch(longest);
-        let ghost = found.leadership.as_ref().map_or(Time::ZERO, |leadership| leadership.ghost_end);
-        let over = lease.max(ghost).max(books.ghost_until) + TICK * 2;
-        let seen = &mut self.oracle.seen[index];
-        let cut = std::mem::replace(&mut seen.limit, limit) > limit;
-        seen.owing = match seen.owing {
-            _ if !books.in_debt => None,
-            Some(owing) if !cut => Some(owing),
-            _ => Some(over),
-        };
-        let debtors = if books.in_debt { books.children.clone() } else { Vec::new() };
-        let before = std::mem::replace(&mut seen.debtors, debtors);
-        if before.is_empty() || !books.in_debt {
-            return;
-        }
-        let learns = self.is_learning(task);
-        for child in &books.children {
-            // All leaders of a node are one holder.
-            let is_it = |other: &&ChildBook| {
-                (other.kind, &other.holder) == (child.kind, &child.holder)
-                    && (child.kind == HolderKind::Node || other.incarnation == child.incarnation)
-            };
-            let was = before.iter().filter(is_it).map(|child| child.charge).max().unwrap_or_default();
-            // It has just shown what it has from before its grantor began, who did not know.
-            let lives = |children: &[ChildBook]| children.iter().filter(is_it).count();
-            if learns && lives(&books.children) > lives(&before) {
-                continue;
-            }
-            if child.charge.as_micros() > was.as_micros() + claimed {
-                self.oracle.fail(5, || {
-                    format!("task {task} is in debt, and {} grows to {}", child.holder, child.charge)
-                });
-            }
-        }
-    }
-
-    /// The node of a task has let end what has ended: of what was cut, too much was out for one lease at the longest.
-    pub(crate) fn check_debts(&mut self, task: u32) {
-        let now = self.local(Actor::Task(task));
-        for resource in 0..self.resources.len() as u16 {
-            let owing = self.oracle.seen[self.oracle.at(task, resource)].owing;
-            if owing.is_some_and(|owing| owing < now)
-                && let Some(books) = self.books_of(task, resource).filter(|books| books.in_debt)
-                // Units of a gauge that were recalled may be used as long as their lease is renewed, and so is what is out
-                // below of another kind.
-                && books.counted == Kind::Rate
-                && !books.changes_kind
-            {
-                self.oracle.fail(5, || {
-                    format!("task {task} has {} of r{resource} out a lease after the cut", books.total)
-                });
-            }
-        }
     }
 }

@@ -7,10 +7,10 @@ use lessor_server::node::ChildBook;
 use lessor_server::repository::Kind;
 
 use super::LINGERS;
+use super::{Facts, Oracle};
+use crate::actor::Actor;
 use crate::faults::Fault;
 use crate::plan::{Election, Way};
-use crate::process::Actor;
-use crate::simulation::Simulation;
 use crate::site::Site;
 
 /// The kind of a resource, and what is used of it as which.
@@ -49,7 +49,7 @@ impl Counted {
 
 // === impl Oracle ===
 
-impl super::Oracle {
+impl Oracle {
     /// The root acts by that kind from here on. What was granted of another may be used until `patience`; under a new leader
     /// of the root, what was still being taken back as well.
     pub(crate) fn be_of_kind(&mut self, resource: usize, kind: Kind, patience: Time, succession: bool) {
@@ -60,9 +60,53 @@ impl super::Oracle {
     }
 }
 
-// === impl Simulation ===
+// === impl Oracle ===
 
-impl Simulation {
+impl Oracle {
+    /// Judges what is used as which kind. From a succession without memory on both kinds may be in use: nodes below
+    /// that are about to change show to such a leader what they have from before as what it will be. That is over when the
+    /// leader has learnt all that may be out, and nothing is left of the kind that is not in force. Clients of Doorman's do not
+    /// say what they take a resource for, and count as neither.
+    pub(super) fn check_kinds(&mut self, facts: &Facts<'_>) {
+        if !facts.changes_kinds() {
+            return;
+        }
+        let learns = facts.learns_above();
+        let mut used = vec![[0_u128; 2]; facts.resources.len()];
+        for holding in facts.holdings {
+            if facts.clients[holding.client as usize].way != Way::Legacy {
+                used[usize::from(holding.resource)][holding.kind as usize] += u128::from(facts.uses(holding));
+            }
+        }
+        for (index, used) in used.into_iter().enumerate() {
+            let counted = &mut self.kinds[index];
+            counted.used = used;
+            let (left, kind, over) = (counted.left(), counted.now, facts.now > counted.until);
+            if left > 0 && kind == Kind::Rate {
+                // Units in use are kept as long as their lease is renewed; nothing is granted meanwhile.
+                counted.until = counted.until.max(facts.now + LINGERS);
+            }
+            counted.blurred = learns || counted.blurred && left > 0;
+            if counted.blurred {
+                continue;
+            }
+            let [rate, units] = used;
+            if rate > 0 && units > 0 {
+                self.fail(27, || {
+                    format!("{rate} millionths of r{index} are used a second, and {units} as units")
+                });
+            } else if left > 0 && over {
+                self.fail(27, || {
+                    format!("r{index} has been a {kind:?} for a lease, and {left} millionths are used as the other")
+                });
+            }
+        }
+    }
+}
+
+// === impl Facts ===
+
+impl Facts<'_> {
     fn changes_kinds(&self) -> bool {
         self.rules.faults.every(Fault::Kind).is_some()
     }
@@ -95,45 +139,5 @@ impl Simulation {
         let learns = |site: &Site| self.now < site.learns_until;
         let is_above = |site: &&Site| site.parent.is_none() || !site.children.is_empty();
         self.sites.iter().filter(is_above).any(learns)
-    }
-
-    /// Judges what is used as which kind. From a succession without memory on both kinds may be in use: nodes below
-    /// that are about to change show to such a leader what they have from before as what it will be. That is over when the
-    /// leader has learnt all that may be out, and nothing is left of the kind that is not in force. Clients of Doorman's do not
-    /// say what they take a resource for, and count as neither.
-    pub(super) fn check_kinds(&mut self) {
-        if !self.changes_kinds() {
-            return;
-        }
-        let learns = self.learns_above();
-        let mut used = vec![[0_u128; 2]; self.resources.len()];
-        for holding in &self.holdings {
-            if self.clients[holding.client as usize].way != Way::Legacy {
-                used[usize::from(holding.resource)][holding.kind as usize] += u128::from(self.uses(holding));
-            }
-        }
-        for (index, used) in used.into_iter().enumerate() {
-            let counted = &mut self.oracle.kinds[index];
-            counted.used = used;
-            let (left, kind, over) = (counted.left(), counted.now, self.now > counted.until);
-            if left > 0 && kind == Kind::Rate {
-                // Units in use are kept as long as their lease is renewed; nothing is granted meanwhile.
-                counted.until = counted.until.max(self.now + LINGERS);
-            }
-            counted.blurred = learns || counted.blurred && left > 0;
-            if counted.blurred {
-                continue;
-            }
-            let [rate, units] = used;
-            if rate > 0 && units > 0 {
-                self.oracle.fail(27, || {
-                    format!("{rate} millionths of r{index} are used a second, and {units} as units")
-                });
-            } else if left > 0 && over {
-                self.oracle.fail(27, || {
-                    format!("r{index} has been a {kind:?} for a lease, and {left} millionths are used as the other")
-                });
-            }
-        }
     }
 }

@@ -9,13 +9,13 @@ use lessor_proto::{Amount, Incarnation, Time};
 use lessor_server::node::{Books, ChildBook};
 use lessor_server::repository::{Kind, Legacy};
 
-use super::books::TICK;
+use super::facts::TICK;
+use super::{Facts, Oracle};
+use crate::actor::Actor;
 use crate::faults::Fault;
 use crate::holding::Holding;
 use crate::plan::Way;
-use crate::process::Actor;
 use crate::rule_book::Whose;
-use crate::simulation::Simulation;
 
 /// A holder that may hold something no more, by the rules that its grantor goes by, or as an operator has recalled it there.
 #[derive(Clone, Debug)]
@@ -29,17 +29,17 @@ pub(super) struct DeniedHolder {
     since: Time,
 }
 
-// === impl Simulation ===
+// === impl Oracle ===
 
-impl Simulation {
+impl Oracle {
     /// Nobody is charged for more who may hold a resource no more, by the rules that its grantor has looked at.
-    pub(super) fn check_denied(&mut self, task: u32, resource: u16, books: &Books) {
-        let Some(book) = self.rule_book.as_deref() else { return };
-        let now = self.local(Actor::Task(task));
+    pub(super) fn check_denied(&mut self, facts: &Facts<'_>, task: u32, resource: u16, books: &Books) {
+        let Some(book) = facts.rule_book else { return };
+        let now = facts.local(Actor::Task(task));
         let mut found: Vec<DeniedHolder> = Vec::new();
         for child in &books.children {
             let Some(whose) = book.whose(child.kind, &child.holder) else { continue };
-            if self.is_allowed(task, whose, resource) && !self.is_recalled(task, whose, resource) {
+            if facts.is_allowed(task, whose, resource) && !facts.is_recalled(task, whose, resource) {
                 continue;
             }
             let life = child.incarnation.filter(|_| child.kind == HolderKind::Client);
@@ -49,55 +49,41 @@ impl Simulation {
                 None => found.push(DeniedHolder { whose, life, charge, since: now }),
             }
         }
-        let index = self.oracle.at(task, resource);
-        let before = std::mem::take(&mut self.oracle.seen[index].denied);
+        let index = self.at(task, resource);
+        let before = std::mem::take(&mut self.seen[index].denied);
         for denied in &mut found {
             let is_it = |was: &&DeniedHolder| (was.whose, was.life) == (denied.whose, denied.life);
             let Some(was) = before.iter().find(is_it) else { continue };
             denied.since = was.since;
             if denied.charge > was.charge {
                 let (whose, charge, most) = (denied.whose, denied.charge, was.charge);
-                self.oracle.fail(33, || {
+                self.fail(33, || {
                     format!("task {task} charges {whose:?} {charge} of r{resource}, which it may not hold, after {most}")
                 });
             }
         }
-        self.oracle.seen[index].denied = found;
-    }
-
-    /// Whether rules let somebody hold a resource, as a task has looked at them: of who has streams, with the last of these.
-    fn is_allowed(&self, task: u32, whose: Whose, resource: u16) -> bool {
-        let Some(book) = self.rule_book.as_deref() else { return true };
-        let found = &self.tasks[task as usize];
-        let rights = found.leadership.iter().flat_map(|leadership| {
-            leadership.rights.iter().filter(|(peer, _)| leadership.peers.contains(**peer))
-        });
-        let of_streams = rights.filter(|(_, rights)| rights.whose == whose).map(|(_, rights)| rights.edition);
-        let mut editions: Vec<usize> = of_streams.collect();
-        editions.push(found.rules);
-        // With any priority: who asks with a greater one is refused, and keeps what it has until that ends.
-        editions.iter().any(|&edition| book.edition(edition).rights.may_hold(whose, resource, i64::MIN))
+        self.seen[index].denied = found;
     }
 
     /// The node of a task has let end what has ended: a lease after it could hold something no more nobody is charged for it.
-    pub(crate) fn check_revoked(&mut self, task: u32) {
-        if self.rule_book.is_none() || self.rules.faults.every(Fault::Kind).is_some() {
+    pub(crate) fn check_revoked(&mut self, facts: &Facts<'_>, task: u32) {
+        if facts.rule_book.is_none() || facts.rules.faults.every(Fault::Kind).is_some() {
             return;
         }
-        let now = self.local(Actor::Task(task));
-        for resource in 0..self.resources.len() as u16 {
-            let Some(books) = self.books_of(task, resource).filter(|books| books.counted == Kind::Rate)
+        let now = facts.local(Actor::Task(task));
+        for resource in 0..facts.resources.len() as u16 {
+            let Some(books) = facts.books_of(task, resource).filter(|books| books.counted == Kind::Rate)
             else {
                 continue;
             };
-            self.check_denied(task, resource, &books);
-            let site = self.tasks[task as usize].site;
-            let longest = self.sites[site as usize].longest(&self.resources[usize::from(resource)].id);
-            let longest = self.rules.drift.stretch(self.rules.drift.stretch(longest)) + TICK * 2;
-            let seen = &self.oracle.seen[self.oracle.at(task, resource)];
+            self.check_denied(facts, task, resource, &books);
+            let site = facts.tasks[task as usize].site;
+            let longest = facts.sites[site as usize].longest(&facts.resources[usize::from(resource)].id);
+            let longest = facts.rules.drift.stretch(facts.rules.drift.stretch(longest)) + TICK * 2;
+            let seen = &self.seen[self.at(task, resource)];
             let late = seen.denied.iter().find(|denied| denied.charge > 0 && denied.since + longest < now);
             if let Some(DeniedHolder { whose, charge, .. }) = late.cloned() {
-                self.oracle.fail(33, || {
+                self.fail(33, || {
                     format!("task {task} charges {whose:?} {charge} of r{resource}, which it may not hold, after {longest:?}")
                 });
             }
@@ -105,10 +91,10 @@ impl Simulation {
     }
 
     /// Nobody counts for more than the template in force lets anybody, and there are no more holders than may be.
-    pub(super) fn check_caps(&mut self, task: u32, resource: u16, books: &Books) {
-        let limits = self.rules.limits;
-        let Some(leadership) = &self.tasks[task as usize].leadership else { return };
-        let id = &self.resources[usize::from(resource)].id;
+    pub(super) fn check_caps(&mut self, facts: &Facts<'_>, task: u32, resource: u16, books: &Books) {
+        let limits = facts.rules.limits;
+        let Some(leadership) = &facts.tasks[task as usize].leadership else { return };
+        let id = &facts.resources[usize::from(resource)].id;
         let template = leadership.node.repository().find(id);
         let (priority, clients) =
             template.map_or((None, None), |template| (template.most_priority, template.most_clients));
@@ -122,7 +108,7 @@ impl Simulation {
             .find(is_above)
             .map(|child| (child.holder.clone(), child.weight, child.priority));
         if let Some((holder, weight, found)) = above {
-            self.oracle.fail(34, || {
+            self.fail(34, || {
                 format!(
                     "task {task} counts {holder} as {weight} of r{resource} at {found}; most are {clients:?} at {priority:?}"
                 )
@@ -130,14 +116,32 @@ impl Simulation {
         }
         let count = books.children.len();
         if limits.clients.is_some_and(|most| count > most) {
-            self.oracle.fail(35, || format!("task {task} has {count} holders of r{resource}"));
+            self.fail(35, || format!("task {task} has {count} holders of r{resource}"));
         }
         if let Some(most) = limits.holdings {
-            let all = self.all_books(task).iter().map(|books| books.children.len()).sum::<usize>();
+            let all = facts.all_books(task).iter().map(|books| books.children.len()).sum::<usize>();
             if all > most {
-                self.oracle.fail(35, || format!("task {task} has {all} holders in all, and {most} may be"));
+                self.fail(35, || format!("task {task} has {all} holders in all, and {most} may be"));
             }
         }
+    }
+}
+
+// === impl Facts ===
+
+impl Facts<'_> {
+    /// Whether rules let somebody hold a resource, as a task has looked at them: of who has streams, with the last of these.
+    fn is_allowed(&self, task: u32, whose: Whose, resource: u16) -> bool {
+        let Some(book) = self.rule_book else { return true };
+        let found = &self.tasks[task as usize];
+        let rights = found.leadership.iter().flat_map(|leadership| {
+            leadership.rights.iter().filter(|(peer, _)| leadership.peers.contains(**peer))
+        });
+        let of_streams = rights.filter(|(_, rights)| rights.whose == whose).map(|(_, rights)| rights.edition);
+        let mut editions: Vec<usize> = of_streams.collect();
+        editions.push(found.rules);
+        // With any priority: who asks with a greater one is refused, and keeps what it has until that ends.
+        editions.iter().any(|&edition| book.edition(edition).rights.may_hold(whose, resource, i64::MIN))
     }
 
     fn all_books(&self, task: u32) -> Vec<Arc<Books>> {
@@ -145,9 +149,42 @@ impl Simulation {
     }
 }
 
-// === impl Simulation: calm ===
+// === impl Oracle: calm ===
 
-impl Simulation {
+impl Oracle {
+    /// A holder that may hold a resource and wants some of it has a place, unless all are taken by those who have or want
+    /// something. And one that may not has nothing.
+    pub(super) fn judge_places(&mut self, facts: &Facts<'_>, resource: u16) {
+        for hold in 0..facts.holdings.len() {
+            let holding = &facts.holdings[hold];
+            if holding.resource != resource || !facts.clients[holding.client as usize].lives() {
+                continue;
+            }
+            if !facts.may_hold(holding) {
+                let (client, counted) = (holding.client, holding.counted);
+                if counted > 0 {
+                    self.fail(33, || {
+                        format!("client {client} has {counted} of r{resource}, and may not hold it")
+                    });
+                }
+                continue;
+            }
+            if holding.wants <= 0.0 || facts.is_denied(holding) {
+                continue;
+            }
+            let Some((site, kind, name)) = facts.without_place(holding) else { continue };
+            if !facts.is_full(site, resource, (kind, &name)) {
+                self.fail(35, || {
+                    format!("{name} has no place at r{resource} of site {site}, and there is one")
+                });
+            }
+        }
+    }
+}
+
+// === impl Facts ===
+
+impl Facts<'_> {
     /// Whether a holding is known at its site, and the site at each one above.
     pub(crate) fn has_place(&self, holding: &Holding) -> bool {
         self.without_place(holding).is_none()
@@ -191,35 +228,6 @@ impl Simulation {
         None
     }
 
-    /// A holder that may hold a resource and wants some of it has a place, unless all are taken by those who have or want
-    /// something. And one that may not has nothing.
-    pub(super) fn judge_places(&mut self, resource: u16) {
-        for hold in 0..self.holdings.len() {
-            let holding = &self.holdings[hold];
-            if holding.resource != resource || !self.clients[holding.client as usize].lives() {
-                continue;
-            }
-            if !self.may_hold(holding) {
-                let (client, counted) = (holding.client, holding.counted);
-                if counted > 0 {
-                    self.oracle.fail(33, || {
-                        format!("client {client} has {counted} of r{resource}, and may not hold it")
-                    });
-                }
-                continue;
-            }
-            if holding.wants <= 0.0 || self.is_denied(holding) {
-                continue;
-            }
-            let Some((site, kind, name)) = self.without_place(holding) else { continue };
-            if !self.is_full(site, resource, (kind, &name)) {
-                self.oracle.fail(35, || {
-                    format!("{name} has no place at r{resource} of site {site}, and there is one")
-                });
-            }
-        }
-    }
-
     /// Whether all places at a site are taken by those who have or want something, or `holder` holds as many resources as a stream
     /// may.
     fn is_full(&self, site: u32, resource: u16, (kind, name): (HolderKind, &str)) -> bool {
@@ -251,7 +259,7 @@ impl Simulation {
 
     /// Whether what nodes stand for is cut, so that shares below them are others than the root would give each client.
     pub(super) fn are_nodes_cut(&self, resource: u16) -> bool {
-        let caps = |site: u32| self.rule_book.as_deref().map(|book| book.rights().caps(site));
+        let caps = |site: u32| self.rule_book.map(|book| book.rights().caps(site));
         let by_rules = (1..self.sites.len() as u32).filter_map(caps).any(|caps| caps != (None, None));
         let by_template = self.resources[usize::from(resource)].most_clients.is_some();
         self.sites.len() > 1 && (by_rules || by_template)
@@ -261,7 +269,7 @@ impl Simulation {
     pub(super) fn counted_demand(&self, holding: &Holding) -> Demand {
         let resource = &self.resources[usize::from(holding.resource)];
         let mut demand = Demand { priority: holding.priority, weight: holding.weight, wants: holding.wants };
-        if let (Some(book), Whose::Client(client)) = (self.rule_book.as_deref(), self.whose(holding.client)) {
+        if let (Some(book), Whose::Client(client)) = (self.rule_book, self.whose(holding.client)) {
             let allowance = book.rights().allowance(client);
             demand.wants = allowance.most_wants.map_or(demand.wants, |most| demand.wants.min(most));
             demand.weight *= allowance.weight;

@@ -30,9 +30,9 @@ use lessor_proto::Time;
 
 use self::links::{DomainLink, Path};
 use super::entries::Entries;
+use super::{Facts, Oracle};
+use crate::actor::Actor;
 use crate::plan::SharedDomainPlan;
-use crate::process::Actor;
-use crate::simulation::Simulation;
 
 /// The time within which all is known, for each level of servers between two clients.
 const SETTLING: Duration = Duration::from_millis(3_500);
@@ -55,6 +55,19 @@ pub(crate) struct DomainJudge {
     links: BTreeMap<Actor, DomainLink>,
     /// The leaders at which the domain is hot, each with the time since when.
     hot: BTreeMap<u32, Time>,
+    pub(crate) counts: DomainCounts,
+}
+
+/// The counts of hits that were judged.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct DomainCounts {
+    /// Those that were granted.
+    pub(crate) hits: u64,
+    /// Those of them beside which half of the limit was to be known at least.
+    pub(crate) known: u64,
+    pub(crate) refusals: u64,
+    /// The hits of others that clients were to know of in the end.
+    pub(crate) learnt: u64,
 }
 
 /// A hit that was made.
@@ -79,6 +92,7 @@ impl DomainJudge {
             limits: vec![(Time::ZERO, plan.limits[0])],
             links: BTreeMap::new(),
             hot: BTreeMap::new(),
+            counts: DomainCounts::default(),
         }
     }
 
@@ -128,29 +142,28 @@ impl DomainJudge {
 
 // === judgement ===
 
-impl Simulation {
+impl DomainJudge {
     /// The hits that a client must know of where the domain is used up: its own, and those of others that have been told.
-    fn must_know(&self, client: u32, from: Time) -> usize {
-        self.told_by(client, from, |_| true)
+    fn must_know(&self, facts: &Facts<'_>, client: u32, from: Time) -> usize {
+        self.told_by(facts, client, from, |_| true)
     }
 
     /// The hits that it must know of, however much of the domain is used: where a server has not found it to be hot for long
     /// enough, nothing is told of it.
-    fn must_know_of_hot(&self, client: u32, from: Time) -> usize {
-        let Some(shared) = &self.domain else { return 0 };
-        let since = self.before(self.settling());
-        self.told_by(client, from, |task| shared.judge.hot.get(&task).is_some_and(|&hot| hot <= since))
+    fn must_know_of_hot(&self, facts: &Facts<'_>, client: u32, from: Time) -> usize {
+        let since = facts.before(facts.settling());
+        self.told_by(facts, client, from, |task| self.hot.get(&task).is_some_and(|&hot| hot <= since))
     }
 
     /// The hits since `from` that a client made, or that others made and were told it by servers of which all tell.
-    fn told_by(&self, client: u32, from: Time, tells: impl Fn(u32) -> bool) -> usize {
-        let Some(shared) = &self.domain else { return 0 };
-        let before = |level: usize| self.before(SETTLING * u32::try_from(level).unwrap_or(1));
-        let own = self.path(client, before);
+    fn told_by(&self, facts: &Facts<'_>, client: u32, from: Time, tells: impl Fn(u32) -> bool) -> usize {
+        let Some(shared) = facts.domain else { return 0 };
+        let before = |level: usize| facts.before(SETTLING * u32::try_from(level).unwrap_or(1));
+        let own = self.path(facts, client, before);
         let paths: BTreeMap<u32, Path> =
-            shared.users.keys().map(|&other| (other, self.path(other, before))).collect();
+            shared.users.keys().map(|&other| (other, self.path(facts, other, before))).collect();
         let is_known = |hit: &&DomainHit| {
-            if self.process(Actor::Client(hit.client)).life != hit.life || hit.at < from {
+            if facts.process(Actor::Client(hit.client)).life != hit.life || hit.at < from {
                 return false;
             }
             if hit.client == client {
@@ -171,118 +184,152 @@ impl Simulation {
                 hit.at <= told && since <= told && (hit.at >= since || !is_flawed)
             })
         };
-        shared.judge.hits.iter().filter(is_known).count()
+        self.hits.iter().filter(is_known).count()
     }
 
     /// Whether a client has made a hit that counts, and long enough ago that all servers know that it is to be told.
-    fn serves(&self, client: u32) -> bool {
-        let Some(shared) = &self.domain else { return false };
-        let life = self.process(Actor::Client(client)).life;
-        let (from, to) =
-            (self.before(shared.judge.window.saturating_sub(EARLY)), self.before(self.settling()));
+    fn serves(&self, facts: &Facts<'_>, client: u32) -> bool {
+        let life = facts.process(Actor::Client(client)).life;
+        let (from, to) = (facts.before(self.window.saturating_sub(EARLY)), facts.before(facts.settling()));
         let made =
             |hit: &DomainHit| (hit.client, hit.life) == (client, life) && from <= hit.at && hit.at <= to;
-        shared.judge.hits.iter().any(made)
+        self.hits.iter().any(made)
     }
 
     /// The hits that a client may have forgotten too early, because it knew of more than may be made.
-    fn forgotten(&self, client: u32) -> usize {
-        let Some(shared) = &self.domain else { return 0 };
+    fn forgotten(&self, facts: &Facts<'_>, client: u32) -> usize {
+        let Some(shared) = facts.domain else { return 0 };
         let full_at = shared.users.get(&client).and_then(|user| user.full_at);
-        let is_full = |at: &Time| self.now.since(*at) <= shared.judge.window + EARLY;
-        full_at.filter(is_full).map_or(0, |_| shared.judge.excess(self.now))
+        let is_full = |at: &Time| facts.now.since(*at) <= self.window + EARLY;
+        full_at.filter(is_full).map_or(0, |_| self.excess(facts.now))
     }
 
+    /// A client has granted a hit: there was room for it among those that it must know of. Who is out of hearing grants the least
+    /// beside as many as may be made, also of its own. The breach, if there was none.
+    fn hit(&mut self, facts: &Facts<'_>, client: u32, ground: Ground, enters: bool) -> Option<String> {
+        let shared = facts.domain?;
+        let limit = shared.users.get(&client).and_then(|user| shared.limit_of(user));
+        let window = self.window.saturating_sub(EARLY);
+        let counting = self.entries.must_count_from(facts.now, EARLY);
+        let known = self.must_know(facts, client, facts.before(window).max(counting));
+        let excess = self.forgotten(facts, client);
+        let is_unheard =
+            ground == Ground::Unheard && self.path(facts, client, |_| facts.before(SETTLING)).is_empty();
+        let serves = self.serves(facts, client) && !is_unheard;
+        self.counts.hits += 1;
+        self.counts.known += u64::from(serves && limit.is_some_and(|limit| known * 2 >= limit as usize));
+        let breach = limit.filter(|&limit| serves && known >= limit as usize + excess).map(|limit| {
+            let all = self.count(facts.now, self.window);
+            let table = self.table(facts.now);
+            format!(
+                "client {client} grants a hit beside {known} that it must know of, where {limit} may be made ({all} were, {excess} without room):{table}"
+            )
+        });
+        self.take_down(facts, client, enters);
+        breach
+    }
+
+    /// Puts a hit of a client into the log, and the entry into the tier that it may have made.
+    fn take_down(&mut self, facts: &Facts<'_>, client: u32, enters: bool) {
+        let (now, life) = (facts.now, facts.process(Actor::Client(client)).life);
+        if enters {
+            let active = self.entries.active_since(now, EARLY);
+            let is_known = active.is_some_and(|since| self.must_know(facts, client, since) > 0);
+            self.entries.enter(now, (client, life), is_known);
+        }
+        self.make(now, client, life);
+    }
+
+    /// A client has refused a hit: somebody used what it may do. The breach, if nobody did.
+    fn refusal(&mut self, facts: &Facts<'_>, client: u32) -> Option<String> {
+        let shared = facts.domain?;
+        let limit = shared.limit_of(shared.users.get(&client)?)?;
+        let life = facts.process(Actor::Client(client)).life;
+        let counting = facts.now.since(self.entries.may_count_from(client, life, TOO_LATE));
+        let made = self.count(facts.now, counting.min(self.window + TOO_LATE));
+        let in_second = self.count(facts.now, SECOND + TOO_LATE);
+        self.counts.refusals += 1;
+        let is_hard = self.hard_limit.is_some_and(|hard| in_second >= hard as usize);
+        (made < limit as usize && !is_hard).then(|| {
+            format!("client {client} refuses a hit, and {made} of {limit} were made by anybody ({in_second} in a second, by any clock)")
+        })
+    }
+
+    /// A client that serves the domain knows what everybody did, and nothing else. The breach, if it does not.
+    fn knowledge(&mut self, facts: &Facts<'_>, client: u32) -> Option<String> {
+        let shared = facts.domain?;
+        let user = shared.users.get(&client)?;
+        let limit = shared.limit_of(user)?;
+        let now = facts.local(Actor::Client(client));
+        let serves = self.serves(facts, client);
+        let most = self.count(facts.now, self.window + TOO_LATE);
+        let counting = self.entries.must_count_from(facts.now, EARLY);
+        let from = facts.before(self.window.saturating_sub(EARLY)).max(counting);
+        let least = self.must_know_of_hot(facts, client, from);
+        let least = least.saturating_sub(self.forgotten(facts, client));
+        let known = user.known(now)? as usize;
+        let is_too_little = serves && known < least;
+        let own = self.hits.iter().filter(|hit| hit.client == client).count();
+        self.counts.learnt += if serves { least.saturating_sub(own) as u64 } else { 0 };
+        (is_too_little || known > most).then(|| {
+            format!("client {client} knows of {known} hits, and is to know of {least} to {most} ({limit} may be made)")
+        })
+    }
+}
+
+// === impl Oracle ===
+
+impl Oracle {
+    /// The clients share a domain, of which a judge keeps the log.
+    pub(crate) fn share(&mut self, plan: &SharedDomainPlan) {
+        self.judge = Some(Box::new(DomainJudge::new(plan)));
+    }
+
+    pub(crate) fn change_domain_limit(&mut self, now: Time, limit: u32) {
+        if let Some(judge) = &mut self.judge {
+            judge.change_limit(now, limit);
+        }
+    }
+
+    pub(crate) fn domain_counts(&self) -> DomainCounts {
+        self.judge.as_ref().map(|judge| judge.counts).unwrap_or_default()
+    }
+
+    /// Looks at all links on which clients hear of each other.
+    pub(crate) fn watch_links(&mut self, facts: &Facts<'_>) {
+        if let Some(judge) = &mut self.judge {
+            judge.watch_links(facts);
+        }
+    }
+
+    /// A client has granted a hit on this ground; `enters` if it began an entry into the tier.
+    pub(crate) fn judge_hit(&mut self, facts: &Facts<'_>, client: u32, ground: Ground, enters: bool) {
+        let breach = self.judge.as_mut().and_then(|judge| judge.hit(facts, client, ground, enters));
+        self.fail_with(29, breach);
+    }
+
+    /// A client has refused a hit.
+    pub(crate) fn judge_refusal(&mut self, facts: &Facts<'_>, client: u32) {
+        let breach = self.judge.as_mut().and_then(|judge| judge.refusal(facts, client));
+        self.fail_with(30, breach);
+    }
+
+    /// Everybody who serves the domain knows what everybody did, and nothing else.
+    pub(crate) fn judge_known(&mut self, facts: &Facts<'_>) {
+        for &client in facts.domain.iter().flat_map(|shared| shared.users.keys()) {
+            let breach = self.judge.as_mut().and_then(|judge| judge.knowledge(facts, client));
+            self.fail_with(31, breach);
+        }
+    }
+}
+
+// === impl Facts ===
+
+impl Facts<'_> {
+    /// So long ago.
     fn before(&self, time: Duration) -> Time {
         Time::from_nanos(
             self.now.as_nanos().saturating_sub(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
         )
-    }
-
-    /// A client has granted a hit: there was room for it among those that it must know of. Who is out of hearing grants the least
-    /// beside as many as may be made, also of its own.
-    pub(crate) fn judge_hit(&mut self, client: u32, ground: Ground, enters: bool) {
-        let Some(shared) = &self.domain else { return };
-        let limit = shared.users.get(&client).and_then(|user| shared.limit_of(user));
-        let window = shared.judge.window.saturating_sub(EARLY);
-        let counting = shared.judge.entries.must_count_from(self.now, EARLY);
-        let known = self.must_know(client, self.before(window).max(counting));
-        let excess = self.forgotten(client);
-        let is_unheard = ground == Ground::Unheard && self.path(client, |_| self.before(SETTLING)).is_empty();
-        let serves = self.serves(client) && !is_unheard;
-        let all = shared.judge.count(self.now, shared.judge.window);
-        self.counts.domain_hits += 1;
-        self.counts.domain_hits_known +=
-            u64::from(serves && limit.is_some_and(|limit| known * 2 >= limit as usize));
-        if let Some(limit) = limit.filter(|_| serves)
-            && known >= limit as usize + excess
-        {
-            self.oracle.fail(29, || {
-                format!(
-                    "client {client} grants a hit beside {known} that it must know of, where {limit} may be made ({all} were, {excess} without room):{}",
-                    shared.judge.table(self.now)
-                )
-            });
-        }
-        let life = self.process(Actor::Client(client)).life;
-        let now = self.now;
-        let active = shared.judge.entries.active_since(now, EARLY);
-        let is_known = enters && active.is_some_and(|since| self.must_know(client, since) > 0);
-        if let Some(shared) = &mut self.domain {
-            if enters {
-                shared.judge.entries.enter(now, (client, life), is_known);
-            }
-            shared.judge.make(now, client, life);
-        }
-    }
-
-    /// A client has refused a hit: somebody used what it may do.
-    pub(crate) fn judge_refusal(&mut self, client: u32) {
-        let Some(shared) = &self.domain else { return };
-        let Some(limit) = shared.users.get(&client).and_then(|user| shared.limit_of(user)) else { return };
-        let judge = &shared.judge;
-        let life = self.process(Actor::Client(client)).life;
-        let counting = self.now.since(judge.entries.may_count_from(client, life, TOO_LATE));
-        let made = judge.count(self.now, counting.min(judge.window + TOO_LATE));
-        let in_second = judge.count(self.now, SECOND + TOO_LATE);
-        self.counts.domain_refusals += 1;
-        let is_hard = judge.hard_limit.is_some_and(|hard| in_second >= hard as usize);
-        if made < limit as usize && !is_hard {
-            self.oracle.fail(30, || {
-                format!("client {client} refuses a hit, and {made} of {limit} were made by anybody ({in_second} in a second, by any clock)")
-            });
-        }
-    }
-
-    /// Everybody who serves the domain knows what everybody did, and nothing else.
-    pub(crate) fn judge_known(&mut self) {
-        let Some(shared) = &self.domain else { return };
-        let users: Vec<u32> = shared.users.keys().copied().collect();
-        for client in users {
-            self.judge_known_by(client);
-        }
-    }
-
-    fn judge_known_by(&mut self, client: u32) {
-        let Some(shared) = &self.domain else { return };
-        let Some(user) = shared.users.get(&client) else { return };
-        let Some(limit) = shared.limit_of(user) else { return };
-        let now = self.local(Actor::Client(client));
-        let judge = &shared.judge;
-        let serves = self.serves(client);
-        let most = judge.count(self.now, judge.window + TOO_LATE);
-        let counting = judge.entries.must_count_from(self.now, EARLY);
-        let from = self.before(judge.window.saturating_sub(EARLY)).max(counting);
-        let least = self.must_know_of_hot(client, from);
-        let least = least.saturating_sub(self.forgotten(client));
-        let Some(known) = user.known(now).map(|known| known as usize) else { return };
-        let is_too_little = serves && known < least;
-        let own = judge.hits.iter().filter(|hit| hit.client == client).count();
-        self.counts.domain_hits_learnt += if serves { least.saturating_sub(own) as u64 } else { 0 };
-        if is_too_little || known > most {
-            self.oracle.fail(31, || {
-                format!("client {client} knows of {known} hits, and is to know of {least} to {most} ({limit} may be made)")
-            });
-        }
     }
 }

@@ -135,7 +135,7 @@ impl Stage<'_> {
         let mut levels = vec![Level::default(); plan.depth() + 1];
         for (job, site) in plan.jobs.iter().zip(0..) {
             let level = &mut levels[job.level];
-            if let Some(books) = self.sim.books(site, RESOURCE) {
+            if let Some(books) = self.sim.facts().books(site, RESOURCE) {
                 level.wants += books.children.iter().map(|child| child.wants).sum::<f64>();
                 level.has += books.total as f64 / 1e6;
                 level.capacity += books.limit.map_or(0.0, lessor_proto::Amount::as_f64);

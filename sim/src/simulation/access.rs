@@ -9,8 +9,7 @@ use lessor_server::access::{Admitted, Denial, Review, StreamRights};
 use lessor_server::node::Peer;
 
 use super::Simulation;
-use crate::holding::Holding;
-use crate::process::Actor;
+use crate::actor::Actor;
 use crate::rule_book::{PeerRights, RulesEdition, Whose};
 use crate::stream::StreamRef;
 use crate::trace::Happening;
@@ -135,24 +134,7 @@ impl Simulation {
     }
 }
 
-// === impl Simulation: who may ===
-
 impl Simulation {
-    /// Of whom rules speak that a holding is of.
-    pub(crate) fn whose(&self, client: u32) -> Whose {
-        Whose::Client(self.clients[client as usize].twin_of.unwrap_or(client))
-    }
-
-    /// Whether a client, and each node above it, may hold what it does, by the rules in force.
-    pub(crate) fn may_hold(&self, holding: &Holding) -> bool {
-        let Some(book) = &self.rule_book else { return true };
-        let site = self.clients[holding.client as usize].site;
-        let nodes = self.nodes_above(site).map(Whose::Site);
-        nodes
-            .chain([self.whose(holding.client)])
-            .all(|whose| book.rights().may_hold(whose, holding.resource, holding.priority))
-    }
-
     /// Checks that what has passed the rules says no more than may be said.
     fn check_said(&mut self, whose: Whose, edition: usize, bands: &[Band]) {
         let Some(book) = &self.rule_book else { return };

@@ -9,7 +9,7 @@ use std::hint::black_box;
 use lessor_proto::Time;
 
 use super::{Event, Simulation, ToHolder, ToNode};
-use crate::process::{Actor, Sender};
+use crate::actor::{Actor, Sender};
 use crate::stream::StreamRef;
 
 /// Events that are looked at together.

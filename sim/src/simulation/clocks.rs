@@ -7,8 +7,8 @@ use lessor_proto::Time;
 use lessor_proto::message::WallClock;
 
 use super::{Event, Simulation};
+use crate::actor::Actor;
 use crate::event::ClockCall;
-use crate::process::Actor;
 
 /// The interval at which a leader is asked.
 const PACE: Duration = Duration::from_secs(5);

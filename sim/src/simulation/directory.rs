@@ -10,9 +10,9 @@ use lessor_server::record::RecordChange;
 
 use super::leadership::{Farewell, Left};
 use super::{Event, Simulation};
+use crate::actor::Actor;
 use crate::directory::{Directory, Journal};
 use crate::plan::{DiskPlan, Link};
-use crate::process::Actor;
 use crate::site::Leadership;
 use crate::trace::Happening;
 

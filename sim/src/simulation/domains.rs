@@ -7,8 +7,8 @@ use lessor_client::internals::session::Change;
 use lessor_proto::{Amount, Time};
 
 use super::{Event, Simulation};
+use crate::actor::Actor;
 use crate::holding::Stance;
-use crate::process::Actor;
 use crate::program::{Hit, Program};
 use crate::resource::Resource;
 
@@ -77,9 +77,10 @@ impl Simulation {
             made += 1;
         }
         self.counts.hits += made;
-        self.watch_domain(resource, made);
+        self.consult(|oracle, facts| oracle.watch_domain(facts, resource, made));
         if granted > 0 {
-            self.watch_hits(self.holdings[lender as usize].resource, granted);
+            let lender = self.holdings[lender as usize].resource;
+            self.consult(|oracle, facts| oracle.watch_hits(facts, lender, granted));
         }
         self.exchange_units(client, local);
         self.drive_client(client);
@@ -102,7 +103,7 @@ impl Simulation {
             }
         }
         self.adopt(hold, amount, change.allowance.until);
-        self.watch_parts(hold);
+        self.consult(|oracle, facts| oracle.watch_parts(facts, hold));
     }
 
     /// The domains of a resource go by the policies that came with its last grant.

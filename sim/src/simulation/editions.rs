@@ -7,8 +7,8 @@ use lessor_server::node::Peer;
 use lessor_server::repository::Repository;
 
 use super::{Event, Simulation};
+use crate::actor::Actor;
 use crate::plan::{Election, Terms};
-use crate::process::Actor;
 use crate::resource::{Resource, repository};
 use crate::trace::Happening;
 

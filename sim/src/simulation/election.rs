@@ -12,9 +12,9 @@ use lessor_server::node::MarkWrite;
 
 use super::leadership::{Farewell, Left};
 use super::{ENDLESS, Event, Simulation};
+use crate::actor::Actor;
 use crate::event::ClockCall;
 use crate::plan::Keeps;
-use crate::process::Actor;
 use crate::trace::Happening;
 
 // === processes ===
@@ -199,7 +199,7 @@ impl Simulation {
     /// Does all that a task wants done. Its node may have been touched.
     pub(super) fn drive_task(&mut self, task: u32) {
         self.drive_elector(task);
-        self.watch_node(task);
+        self.consult(|oracle, facts| oracle.watch_node(facts, task));
     }
 
     /// The same if its candidate has not been touched.
@@ -210,7 +210,7 @@ impl Simulation {
             true => self.drive_elector(task),
             false => self.drive_served(task),
         }
-        self.watch_node(task);
+        self.consult(|oracle, facts| oracle.watch_node(facts, task));
     }
 
     /// The same if its node has not been, as far as is known.
@@ -292,7 +292,7 @@ impl Simulation {
                 let Some(leadership) = &mut self.tasks[task as usize].leadership else { return };
                 if let Some((_, ticket)) = leadership.writing.take_if(|(writing, _)| *writing == ticket) {
                     leadership.node.on_marks(now, ticket, true);
-                    self.watch_node(task);
+                    self.consult(|oracle, facts| oracle.watch_node(facts, task));
                 }
             }
             Outcome::Resigned => {

@@ -7,9 +7,9 @@ use lessor_server::election::Candidate;
 use lessor_server::election::call::{Answer, Call, Failure, Watched};
 
 use super::{Event, Simulation};
+use crate::actor::Actor;
 use crate::event::{Caller, SentCall};
 use crate::plan::{Election, EtcdPlan};
-use crate::process::Actor;
 use crate::registry::{Outcome, Registry};
 use crate::trace::{Happening, Speaker};
 

@@ -10,10 +10,10 @@ mod rights;
 use std::time::Duration;
 
 use super::{Event, Simulation, ToHolder, ToNode};
+use crate::actor::Actor;
 use crate::faults::Fault;
 use crate::holding::Holding;
 use crate::plan::{ClientPlan, Hold, Way};
-use crate::process::Actor;
 use crate::stream::StreamRef;
 use crate::trace::{Happening, Speaker};
 

@@ -8,11 +8,11 @@ use lessor_proto::{Amount, Epoch, Incarnation, ReportId, Time};
 use lessor_server::repository::Kind;
 
 use super::{ENDLESS, Event, Simulation, ToHolder, ToNode};
+use crate::actor::{Actor, Sender};
 use crate::client::Mind;
 use crate::holding::{Holding, Stance};
 use crate::legacy::Legacy;
 use crate::plan::Way;
-use crate::process::{Actor, Sender};
 use crate::program::measured::Said;
 use crate::trace::Happening;
 
@@ -274,7 +274,7 @@ impl Simulation {
     pub(super) fn act(&mut self, actor: Actor, action: Action) {
         let from = Sender { actor, life: self.process(actor).life };
         if let Actor::Task(task) = actor {
-            self.watch_silence(task);
+            self.consult(|oracle, facts| oracle.watch_silence(facts, task));
         }
         match action {
             Action::Change(_) | Action::News(_) => {}
@@ -337,7 +337,7 @@ impl Simulation {
                 let numbers = [order, has.capacity.as_micros(), held.as_micros()];
                 self.note(actor.who(), Happening::Holds, numbers);
             }
-            self.watch_report(actor, epoch, report);
+            self.take_promise(actor, epoch, report);
         }
     }
 }
@@ -369,7 +369,7 @@ impl Simulation {
         };
         let Some((what, id)) = heard else { return };
         self.note(holder.actor.who(), what, [id, 0, 0]);
-        self.watch_mail(holder.actor, &delivery);
+        self.consult(|oracle, facts| oracle.watch_mail(facts, holder.actor, &delivery));
         if let ToHolder::Closed { stream, .. } = &delivery {
             self.process_mut(holder.actor).stream = None;
             self.streams.holder_left(*stream);

@@ -8,9 +8,9 @@ use lessor_proto::{Amount, Time};
 use lessor_server::repository::{Kind, Legacy};
 
 use super::{Event, Simulation};
+use crate::actor::Actor;
 use crate::holding::{Holding, Stance};
 use crate::plan::Way;
-use crate::process::Actor;
 use crate::trace::{Happening, Speaker};
 
 /// The time after which a program that lets go of a resource looks whether it has been given back.

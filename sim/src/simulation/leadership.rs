@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lessor_client::Failure;
+use lessor_proto::Epoch;
 use lessor_proto::message::{Down, Leader};
-use lessor_proto::{Epoch, Time};
 use lessor_server::election::state::State;
 use lessor_server::node::{Node, NodeConfig, ParentConfig, PeerTable};
 use lessor_server::record::{Record, Unknown};
 use lessor_server::token::{Key, TokenKeys};
 
 use super::{Event, Simulation, ToHolder, ToNode};
+use crate::actor::Actor;
 use crate::directory::Journal;
 use crate::open_node::OpenNode;
 use crate::plan::Keeps;
-use crate::process::Actor;
 use crate::site::Leadership;
 use crate::stream::StreamRef;
 use crate::trace::Happening;
@@ -254,25 +254,5 @@ impl Simulation {
         if self.sites[site as usize].tasks.clone().any(acts) {
             self.tally.beside += 1;
         }
-    }
-}
-
-// === what was before ===
-
-impl Simulation {
-    /// Whether a task does not know all that is out under the epochs before its own, and learns it or has it from the node
-    /// above.
-    pub(crate) fn is_learning(&self, task: u32) -> bool {
-        self.now < self.sites[self.tasks[task as usize].site as usize].learns_until
-    }
-
-    /// Whether something may be out under the epochs before that of a task. Nodes cut time into ticks of 67 ms.
-    pub(crate) fn is_haunted(&self, task: u32) -> bool {
-        let now: Time = self.local(Actor::Task(task));
-        let tick = Duration::from_millis(70);
-        self.tasks[task as usize]
-            .leadership
-            .as_ref()
-            .is_some_and(|leadership| now < leadership.ghost_end + tick)
     }
 }

@@ -9,7 +9,7 @@ use lessor_server::election::Candidate;
 use lessor_server::node::{Output, Peer};
 
 use super::{ENDLESS, Simulation, ToHolder, ToNode};
-use crate::process::{Actor, Sender};
+use crate::actor::{Actor, Sender};
 use crate::stream::StreamRef;
 use crate::trace::Happening;
 
@@ -34,7 +34,7 @@ impl Simulation {
         match delivery {
             ToNode::Ask { from, id, ask } => match self.ask_node(task, now, &ask) {
                 Ok(answer) => {
-                    self.watch_grants(task, &answer.grants);
+                    self.consult(|oracle, facts| oracle.watch_grants(facts, task, &answer.grants));
                     // What is shown by those who draw no incarnation may be said again.
                     if ask.incarnation.is_some() && !answer.grants.is_empty() {
                         self.watch_edition(task);
@@ -220,7 +220,7 @@ impl Simulation {
             }
         }
         if touched {
-            self.watch_node(task);
+            self.consult(|oracle, facts| oracle.watch_node(facts, task));
         }
         if let Some(deadline) = self.leadership(task).node.deadline() {
             self.wake_at(Actor::Task(task), deadline);
@@ -249,8 +249,8 @@ impl Simulation {
         if self.tasks[task as usize].acts(self.now) {
             let now = self.local(Actor::Task(task));
             self.node(task).advance(now);
-            self.check_debts(task);
-            self.check_revoked(task);
+            self.consult(|oracle, facts| oracle.check_debts(facts, task));
+            self.consult(|oracle, facts| oracle.check_revoked(facts, task));
             self.drive_task(task);
         }
         self.later(Duration::from_secs(1), super::Event::Tidy(task, life));
@@ -267,7 +267,7 @@ impl Simulation {
         self.note(Actor::Task(task).who(), Happening::Sends, [code, peer.number(), 0]);
         match &down {
             Down::Grants(grants) => {
-                self.watch_grants(task, grants);
+                self.consult(|oracle, facts| oracle.watch_grants(facts, task, grants));
                 if !grants.is_empty() {
                     self.watch_edition_of(task, peer, grants.len());
                 }
@@ -286,7 +286,7 @@ impl Simulation {
                 let index = self.resources.iter().position(|found| found.id == *resource);
                 let index =
                     index.and_then(|index| u16::try_from(index).ok()).expect("a resource of the simulation");
-                self.watch_hits(index, u64::from(*units));
+                self.consult(|oracle, facts| oracle.watch_hits(facts, index, u64::from(*units)));
             }
             Down::Renewed { basis, grants } => {
                 self.note(Actor::Task(task).who(), Happening::Renews, [basis.0, *grants, 0]);

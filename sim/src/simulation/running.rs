@@ -6,7 +6,8 @@ use std::time::Duration;
 use lessor_proto::Time;
 
 use super::{Event, Simulation};
-use crate::process::{Actor, Frozen, Process, Sender};
+use crate::actor::{Actor, Sender};
+use crate::process::{Frozen, Process};
 use crate::trace::Happening;
 
 // === impl Simulation ===

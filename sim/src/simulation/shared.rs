@@ -9,11 +9,11 @@ use lessor_proto::Time;
 use lessor_proto::message::DomainNews;
 
 use super::{Event, Simulation};
+use crate::actor::Actor;
 use crate::client::Mind;
 use crate::holding::Stance;
-use crate::oracle::Violation;
+use crate::oracle::{Oracle, Violation};
 use crate::plan::{SimulationPlan, Way};
-use crate::process::Actor;
 use crate::shared_domain::{DOMAIN, DomainUser, SharedDomain};
 use crate::trace::{Happening, Speaker};
 
@@ -26,6 +26,7 @@ impl Simulation {
         let shared = SharedDomain::new(self.seed, domain, Time::ZERO + plan.faults.until);
         self.resources[0].domains = Some(shared.first());
         self.domain = Some(Box::new(shared));
+        self.oracle.share(domain);
     }
 
     /// The process of a client begins, and with it the domain in it.
@@ -137,8 +138,12 @@ impl Simulation {
         let numbers = [u64::from(decision.granted), u64::from(decision.hits_in_tier), decision.ground as u64];
         self.note(Speaker::Client(client), Happening::Serves, numbers);
         match () {
-            () if is_made => self.judge_hit(client, decision.ground, decision.burst),
-            () if !decision.is_granted() && by_hits => self.judge_refusal(client),
+            () if is_made => {
+                self.consult(|oracle, facts| oracle.judge_hit(facts, client, decision.ground, decision.burst))
+            }
+            () if !decision.is_granted() && by_hits => {
+                self.consult(|oracle, facts| oracle.judge_refusal(facts, client))
+            }
             () => {}
         }
     }
@@ -149,7 +154,7 @@ impl Simulation {
         let Some(shared) = &mut self.domain else { return false };
         let chosen = shared.rng.index(shared.policies.len());
         let limit = shared.plan.limits[chosen];
-        shared.judge.change_limit(now, limit);
+        self.oracle.change_domain_limit(now, limit);
         self.resources[0].domains = Some(Arc::clone(&shared.policies[chosen]));
         self.note(Speaker::Simulation, Happening::Limits, [limit.into(), 0, 0]);
         self.spread_configuration();
@@ -167,8 +172,8 @@ impl Simulation {
         shared.asks_until = self.now + window;
         let clients = 0..self.clients.len() as u32;
         clients.for_each(|client| self.ask_from(client));
-        self.pass(window + self.settling())?;
-        self.judge_known();
+        self.pass(window + self.facts().settling())?;
+        self.consult(Oracle::judge_known);
         self.look()?;
         // What was done ceases to count, and nothing is told of it any more.
         self.pass(window * 2 + Duration::from_secs(20))

@@ -8,9 +8,9 @@ use lessor_server::repository::Kind;
 
 use super::holder::bands;
 use super::{Event, Simulation};
+use crate::actor::Actor;
 use crate::holding::Stance;
 use crate::plan::{Scrutiny, Way};
-use crate::process::Actor;
 use crate::program::measured::Measured;
 use crate::program::{Hit, Program};
 use crate::resource::Resource;
@@ -114,7 +114,7 @@ impl Simulation {
         }
         if granted > 0 {
             self.counts.hits += granted;
-            self.watch_hits(resource, granted);
+            self.consult(|oracle, facts| oracle.watch_hits(facts, resource, granted));
         }
         let client = self.holdings[hold as usize].client;
         let measured = self.programs.get(hold).and_then(Program::measured);

@@ -5,7 +5,7 @@ use lessor_proto::Features;
 use lessor_proto::message::{Down, Up};
 
 use super::Simulation;
-use crate::process::Actor;
+use crate::actor::Actor;
 use crate::rng::Rng;
 use crate::stream::StreamRef;
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use lessor_proto::{Amount, Time};
 
 use super::{Counts, Simulation};
+use crate::actor::Actor;
 use crate::faults::Tally;
-use crate::process::Actor;
 use crate::trace::Speaker;
 
 // === impl Simulation ===
@@ -17,22 +17,6 @@ impl Simulation {
     #[must_use]
     pub fn total_wants(&self, resource: u16) -> f64 {
         self.targets(resource).iter().map(|target| target.wants).sum()
-    }
-
-    /// A site, and each one above it.
-    pub(crate) fn way_up(&self, site: u32) -> impl Iterator<Item = u32> {
-        std::iter::successors(Some(site), |&site| self.sites[site as usize].parent)
-    }
-
-    /// Those of them that are nodes below another one: all but the root.
-    pub(crate) fn nodes_above(&self, site: u32) -> impl Iterator<Item = u32> {
-        self.way_up(site).filter(|&site| self.sites[site as usize].parent.is_some())
-    }
-
-    /// The number of levels of the tree.
-    pub(crate) fn levels(&self) -> u32 {
-        let depth = |site: u32| self.way_up(site).count() as u32;
-        (0..self.sites.len() as u32).map(depth).max().unwrap_or(1)
     }
 
     /// The longest lease that any leader was told to grant.
@@ -57,15 +41,13 @@ impl Simulation {
     /// The number of tasks of a site that may act: more than one only if another was deposed by hand.
     #[must_use]
     pub fn acting(&self, site: u32) -> usize {
-        let tasks = self.sites[site as usize].tasks.clone();
-        tasks.filter(|&task| self.tasks[task as usize].acts(self.now)).count()
+        self.facts().acting(site)
     }
 
     /// The leaders that the tasks of a site that do not lead name when they are asked who does.
     #[must_use]
     pub fn named(&self, site: u32) -> Vec<Option<String>> {
-        let tasks = self.sites[site as usize].tasks.clone().map(|task| &self.tasks[task as usize]);
-        tasks.filter(|task| !task.acts(self.now)).map(|task| task.another().address).collect()
+        self.facts().named(site)
     }
 
     /// The number of times that the leaders of a site had something written.
@@ -106,7 +88,14 @@ impl Simulation {
     /// The counts of what was sent.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        self.counts
+        let judged = self.oracle.domain_counts();
+        Counts {
+            domain_hits: judged.hits,
+            domain_hits_known: judged.known,
+            domain_refusals: judged.refusals,
+            domain_hits_learnt: judged.learnt,
+            ..self.counts
+        }
     }
 
     /// The number of times that each fault happened.
@@ -168,6 +157,6 @@ impl Simulation {
     /// a leader.
     #[must_use]
     pub fn leased(&self, site: u32, resource: u16) -> u128 {
-        self.books(site, resource).map_or(0, |books| books.total)
+        self.facts().books(site, resource).map_or(0, |books| books.total)
     }
 }

@@ -8,7 +8,7 @@ use lessor_proto::Time;
 use lessor_proto::message::{Down, Up};
 
 use super::{Event, Simulation, ToHolder, ToNode};
-use crate::process::{Actor, Sender};
+use crate::actor::{Actor, Sender};
 use crate::stream::StreamRef;
 
 /// Nothing is under way for longer than that.
@@ -99,11 +99,6 @@ impl Simulation {
             delay += self.rng.exponential(self.rules.faults.slow_mean).min(LONGEST);
         }
         delay
-    }
-
-    /// Whether nothing gets through from an actor to a task, or back.
-    pub(crate) fn is_closed(&self, actor: Actor, task: u32) -> bool {
-        self.closed_up(actor, task) > self.now || self.closed_down(actor, task) > self.now
     }
 
     fn closed_up(&self, actor: Actor, task: u32) -> Time {

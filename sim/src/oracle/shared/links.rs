@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use lessor_proto::{Epoch, Time};
 
-use super::SETTLING;
+use super::{DomainJudge, SETTLING};
+use crate::actor::Actor;
 use crate::client::Mind;
-use crate::process::Actor;
+use crate::oracle::Facts;
 use crate::shared_domain::DOMAIN;
-use crate::simulation::Simulation;
 use crate::stream::StreamRef;
 
 /// A message is late that takes so much longer than its way.
@@ -29,55 +29,75 @@ pub(super) struct DomainLink {
 /// The servers that a client has reached by links that were clear all the time, and since when each was.
 pub(super) type Path = Vec<(u32, Time, bool)>;
 
-// === impl Simulation ===
+// === impl DomainJudge ===
 
-impl Simulation {
+impl DomainJudge {
     /// Looks at all links, after each event.
-    pub(crate) fn watch_links(&mut self) {
-        let Some(shared) = &self.domain else { return };
+    pub(in crate::oracle) fn watch_links(&mut self, facts: &Facts<'_>) {
+        let Some(shared) = facts.domain else { return };
+        self.watch_heat(facts);
         let clients = shared.users.keys().map(|&client| Actor::Client(client));
-        let tasks =
-            (0..self.tasks.len() as u32).filter(|&task| self.tasks[task as usize].leadership.is_some());
-        let actors: Vec<Actor> = clients.chain(tasks.map(Actor::Task)).collect();
-        self.watch_heat();
-        for actor in actors {
-            let seen =
-                self.process(actor).stream.map(|stream| (stream, self.is_clear(actor), self.leads(actor)));
-            let now = self.now;
-            let Some(shared) = &mut self.domain else { return };
-            let links = &mut shared.judge.links;
-            let Some((stream, is_clear, leads)) = seen else {
-                links.remove(&actor);
-                continue;
-            };
-            let clear = leads.filter(|_| is_clear);
-            let fresh = DomainLink { stream, is_flawed: false, clear: None, since: now };
-            let link = links.entry(actor).or_insert(fresh);
-            if link.stream != stream {
-                *link = fresh;
-            }
-            link.is_flawed |= !is_clear;
-            if link.clear != clear || clear.is_none() {
-                (link.clear, link.since) = (clear, now);
-            }
+        let leads = |task: &u32| facts.tasks[*task as usize].leadership.is_some();
+        let tasks = (0..facts.tasks.len() as u32).filter(leads);
+        for actor in clients.chain(tasks.map(Actor::Task)) {
+            self.watch_link(facts, actor);
+        }
+    }
+
+    /// Looks at the stream of an actor to the one above.
+    fn watch_link(&mut self, facts: &Facts<'_>, actor: Actor) {
+        let Some(stream) = facts.process(actor).stream else {
+            self.links.remove(&actor);
+            return;
+        };
+        let is_clear = facts.is_clear(actor);
+        let clear = facts.leads(actor).filter(|_| is_clear);
+        let fresh = DomainLink { stream, is_flawed: false, clear: None, since: facts.now };
+        let link = self.links.entry(actor).or_insert(fresh);
+        if link.stream != stream {
+            *link = fresh;
+        }
+        link.is_flawed |= !is_clear;
+        if link.clear != clear || clear.is_none() {
+            (link.clear, link.since) = (clear, facts.now);
         }
     }
 
     /// Looks at which leaders the domain is hot.
-    fn watch_heat(&mut self) {
-        let resource = &self.resources[0].id;
-        let Some(shared) = &mut self.domain else { return };
-        for (number, task) in self.tasks.iter().enumerate() {
+    fn watch_heat(&mut self, facts: &Facts<'_>) {
+        let resource = &facts.resources[0].id;
+        for (number, task) in (0_u32..).zip(facts.tasks) {
             let led = task.leadership.as_ref();
-            let task = number as u32;
             if led.is_some_and(|led| led.node.is_domain_hot(resource, DOMAIN)) {
-                shared.judge.hot.entry(task).or_insert(self.now);
+                self.hot.entry(number).or_insert(facts.now);
             } else {
-                shared.judge.hot.remove(&task);
+                self.hot.remove(&number);
             }
         }
     }
 
+    /// The servers that a client has reached since `before` at the latest.
+    pub(super) fn path(&self, facts: &Facts<'_>, client: u32, before: impl Fn(usize) -> Time) -> Path {
+        let (mut path, mut actor) = (Path::new(), Actor::Client(client));
+        let (mut since, mut is_flawed) = (Time::ZERO, false);
+        while let Some(link) = self.links.get(&actor)
+            && let Some((task, ..)) = link.clear
+            && path.len() < facts.sites.len()
+        {
+            (since, is_flawed) = (since.max(link.since), is_flawed || link.is_flawed);
+            if since > before(path.len() + 1) {
+                break;
+            }
+            path.push((task, since, is_flawed));
+            actor = Actor::Task(task);
+        }
+        path
+    }
+}
+
+// === impl Facts ===
+
+impl Facts<'_> {
     /// Whether nothing on the stream of an actor is late, lost or held back.
     fn is_clear(&self, actor: Actor) -> bool {
         let process = self.process(actor);
@@ -103,7 +123,7 @@ impl Simulation {
         let (granted, version) = match actor {
             Actor::Client(client) => {
                 let Mind::Ours(session) = &self.clients[client as usize].mind else { return None };
-                let user = self.domain.as_ref()?.users.get(&client)?;
+                let user = self.domain?.users.get(&client)?;
                 (session.stream_of(resource)?, user.domains.policies()?.version())
             }
             Actor::Task(task) => {
@@ -115,25 +135,6 @@ impl Simulation {
         let (epoch, _) = found.peer?;
         let agrees = above.node.domain_version(resource) == Some(version) && above.epoch == epoch;
         (agrees && granted == found.id).then_some((found.task, epoch, version))
-    }
-
-    /// The servers that a client has reached since `before` at the latest.
-    pub(super) fn path(&self, client: u32, before: impl Fn(usize) -> Time) -> Path {
-        let Some(shared) = &self.domain else { return Path::new() };
-        let (mut path, mut actor) = (Path::new(), Actor::Client(client));
-        let (mut since, mut is_flawed) = (Time::ZERO, false);
-        while let Some(link) = shared.judge.links.get(&actor)
-            && let Some((task, ..)) = link.clear
-            && path.len() < self.sites.len()
-        {
-            (since, is_flawed) = (since.max(link.since), is_flawed || link.is_flawed);
-            if since > before(path.len() + 1) {
-                break;
-            }
-            path.push((task, since, is_flawed));
-            actor = Actor::Task(task);
-        }
-        path
     }
 
     /// The time within which all clients know of each other, when nothing goes wrong any more.

@@ -1,6 +1,6 @@
 //! Faults of leaders, of sites, and of the ways between them.
 
-use crate::process::Actor;
+use crate::actor::Actor;
 use crate::simulation::{Event, Simulation};
 use crate::trace::{Happening, Speaker};
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 use lessor_client::internals::suspend::{BELIEVED, SuspendWatch};
 use lessor_proto::Time;
 
+use crate::actor::Actor;
 use crate::plan::Way;
-use crate::process::{Actor, Pause};
+use crate::process::Pause;
 use crate::simulation::Simulation;
 use crate::trace::Happening;
 

@@ -6,7 +6,7 @@ use lessor_proto::message::HolderKind;
 use lessor_proto::{ClientId, ResourceId};
 use lessor_server::node::RecallStatus;
 
-use crate::process::Actor;
+use crate::actor::Actor;
 use crate::rule_book::Whose;
 use crate::simulation::Simulation;
 use crate::trace::Happening;
@@ -34,7 +34,8 @@ impl Simulation {
 
     fn recall_one(&mut self, task: u32) -> bool {
         let resource = self.rng.index(self.resources.len()) as u16;
-        let Some(books) = self.books_of(task, resource).filter(|books| !books.children.is_empty()) else {
+        let Some(books) = self.facts().books_of(task, resource).filter(|books| !books.children.is_empty())
+        else {
             return false;
         };
         let name = &books.children[self.rng.index(books.children.len())].holder;
@@ -65,18 +66,5 @@ impl Simulation {
         });
         let what = [resource as u64, time.as_nanos() as u64, whose];
         self.note(Actor::Task(task).who(), Happening::Recalls, what);
-    }
-
-    /// Whether a leader has taken back what somebody had of a resource, and gives it nothing more.
-    pub(crate) fn is_recalled(&self, task: u32, whose: Whose, resource: u16) -> bool {
-        let (Some(book), Some(leadership)) = (&self.rule_book, &self.tasks[task as usize].leadership) else {
-            return false;
-        };
-        let id = &self.resources[usize::from(resource)].id;
-        let is_it = |found: &RecallStatus| {
-            let mut kinds = [HolderKind::Client, HolderKind::Node].into_iter();
-            found.resource == *id && kinds.any(|kind| book.whose(kind, found.holder.as_str()) == Some(whose))
-        };
-        leadership.node.recalls(self.local(Actor::Task(task))).any(|found| is_it(&found))
     }
 }
