@@ -1,6 +1,7 @@
 //! The value of the key that says at which etcd the record was written.
 
-use super::{BadRecord, bad, number};
+use super::fault::{BadRecord, bad};
+use super::words::number;
 use crate::election::call::Stored;
 use crate::record::EtcdCluster;
 

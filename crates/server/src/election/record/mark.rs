@@ -4,7 +4,8 @@ use lessor_client::internals::holding::Proof;
 use lessor_proto::message::Order;
 use lessor_proto::{Amount, Epoch};
 
-use super::{BadRecord, after, bad, if_there, number};
+use super::fault::{BadRecord, bad};
+use super::words::{after, if_there, number};
 use crate::election::call::Stored;
 use crate::repository::Kind;
 
