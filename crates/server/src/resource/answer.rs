@@ -88,19 +88,7 @@ impl Resource {
         let counted = if incarnated { length } else { self.terms.legacy.counted(length) };
         let term = Term { basis: child.basis, length: counted, drift: config.drift };
         let offer = Offer { target, grain, most, term, seq };
-        let is_free = !config.rules.keep(Rule::LoanCharged) && self.lending.loan(slot).is_some();
-        let free_from = is_free.then(|| Amount::from_f64(self.holders.at(slot).demands().wants()));
-        let prolongs = self.may_have_units_out();
-        let granted = self.charge(slot, |ledger, account| {
-            let granted = ledger.grant(account, &offer);
-            if let Some(wanted) = free_from {
-                ledger.acknowledge(account, seq.into(), wanted);
-            }
-            if prolongs {
-                ledger.prolong(account, term);
-            }
-            granted
-        });
+        let granted = self.charge_offer(slot, &offer, cx);
         if !incarnated {
             self.check_lent();
         }
@@ -121,6 +109,23 @@ impl Resource {
         let mut grant = self.grant(now, slot, ChargedLease { granted, length, pace }, cx);
         (grant.domains, grant.before, grant.earlier) = (domains, out_before, earlier);
         Some(Reply { grant, retry, told: Told { seq, length, at: now } })
+    }
+
+    /// Charges the child at `slot` for as much of an offer as there is room for.
+    fn charge_offer(&mut self, slot: Slot, offer: &Offer, cx: CallContext<'_>) -> Granted {
+        let is_free = !cx.config.rules.keep(Rule::LoanCharged) && self.lending.loan(slot).is_some();
+        let free_from = is_free.then(|| Amount::from_f64(self.holders.at(slot).demands().wants()));
+        let prolongs = self.may_have_units_out();
+        self.charge(slot, |ledger, account| {
+            let granted = ledger.grant(account, offer);
+            if let Some(wanted) = free_from {
+                ledger.acknowledge(account, offer.seq.into(), wanted);
+            }
+            if prolongs {
+                ledger.prolong(account, offer.term);
+            }
+            granted
+        })
     }
 
     /// The length of a lease that counts from the last report of the child at `slot`; absent if it would be over.
