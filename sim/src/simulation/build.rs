@@ -70,35 +70,40 @@ pub(super) fn sim(seed: u64, plan: &SimulationPlan) -> Simulation {
     });
     sim.oracle.begin(Time::ZERO, &sim.resources);
     sim.begin(plan);
-    for client in 0..sim.clients.len() as u32 {
-        // Nobody starts exactly when others do.
-        let at = sim.rng.time(Duration::ZERO, Duration::from_millis(10));
-        sim.later(plan.clients_from + at, Event::Back(client));
-    }
-    if let Some(every) = sim.rules.faults.restless {
-        for client in 0..sim.clients.len() as u32 {
-            let pause = sim.rng.exponential(every);
-            sim.later(pause, Event::Wants(client));
-        }
-    }
-    for hold in 0..sim.holdings.len() as u32 {
-        sim.use_from(hold);
-    }
-    for client in 0..sim.clients.len() as u32 {
-        sim.ask_from(client);
-    }
-    for kind in Fault::ALL {
-        if let Some(every) = sim.rules.faults.every(kind) {
-            let pause = sim.rng.exponential(every);
-            sim.later(pause, Event::Fault(kind));
-        }
-    }
+    sim.put_down_first(plan);
     sim
 }
 
 // === impl Simulation ===
 
 impl Simulation {
+    /// Puts down the first events: when clients come, when they want something else, and when what goes wrong.
+    fn put_down_first(&mut self, plan: &SimulationPlan) {
+        for client in 0..self.clients.len() as u32 {
+            // Nobody starts exactly when others do.
+            let at = self.rng.time(Duration::ZERO, Duration::from_millis(10));
+            self.later(plan.clients_from + at, Event::Back(client));
+        }
+        if let Some(every) = self.rules.faults.restless {
+            for client in 0..self.clients.len() as u32 {
+                let pause = self.rng.exponential(every);
+                self.later(pause, Event::Wants(client));
+            }
+        }
+        for hold in 0..self.holdings.len() as u32 {
+            self.use_from(hold);
+        }
+        for client in 0..self.clients.len() as u32 {
+            self.ask_from(client);
+        }
+        for kind in Fault::ALL {
+            if let Some(every) = self.rules.faults.every(kind) {
+                let pause = self.rng.exponential(every);
+                self.later(pause, Event::Fault(kind));
+            }
+        }
+    }
+
     /// The tasks of all sites begin.
     fn begin(&mut self, plan: &SimulationPlan) {
         let tasks = 0..self.tasks.len() as u32;

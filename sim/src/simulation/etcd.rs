@@ -233,7 +233,8 @@ impl Simulation {
 
 impl Simulation {
     /// It does nothing until `until`, and then all at once.
-    pub(super) fn freeze_etcd(&mut self, until: Time) -> bool {
+    pub(super) fn freeze_etcd(&mut self) -> bool {
+        let until = self.spell();
         let Some(etcd) = self.etcd.as_mut().filter(|etcd| !etcd.registry.is_frozen()) else { return false };
         etcd.registry.freeze(until);
         self.note(Speaker::Simulation, Happening::Etcd, [0, until.as_nanos(), 0]);
@@ -323,7 +324,8 @@ impl Simulation {
     }
 
     /// A watch of a task dies, and nobody tells it.
-    pub(super) fn deafen(&mut self, task: u32) -> bool {
+    pub(super) fn deafen_one(&mut self) -> bool {
+        let task = self.any_task();
         if self.etcd.is_none() || self.tasks[task as usize].watching.is_empty() {
             return false;
         }

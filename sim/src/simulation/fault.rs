@@ -48,14 +48,8 @@ impl Simulation {
             Fault::Resign => self.any_leader().is_some_and(|task| self.resign(task)),
             Fault::Depose => self.depose_unseen(),
             Fault::CutEtcd => self.cut_etcd(),
-            Fault::DeafWatch => {
-                let task = self.any_task();
-                self.deafen(task)
-            }
-            Fault::FreezeEtcd => {
-                let until = self.spell();
-                self.freeze_etcd(until)
-            }
+            Fault::DeafWatch => self.deafen_one(),
+            Fault::FreezeEtcd => self.freeze_etcd(),
             Fault::LoseEtcd => {
                 let until = self.spell();
                 self.lose_etcd(until)
@@ -103,7 +97,7 @@ impl Simulation {
         if self.rng.chance(200) { deposed } else { self.sites[site as usize].head }
     }
 
-    fn any_task(&mut self) -> u32 {
+    pub(super) fn any_task(&mut self) -> u32 {
         self.rng.index(self.tasks.len()) as u32
     }
 

@@ -37,52 +37,7 @@ impl Simulation {
                 holding.wants = Said::NOTHING.wants;
             }
         }
-        let forgets =
-            self.some_forget() && self.clients[client as usize].way == Way::Legacy && self.rng.chance(500);
-        let rules = &self.rules;
-        let found = &self.clients[client as usize];
-        let features = self.features_of(Actor::Client(client), found.process.life + 1);
-        let servers = self.addresses_of(found.site);
-        let now = clock.at(self.now);
-        let stated = found.holds.clone().filter(|&hold| !self.is_sublease(hold));
-        let holds = stated.map(|hold| &self.holdings[hold as usize]);
-        let mind = if found.way == Way::Legacy {
-            let mut legacy = Legacy::new(now, found.id.clone(), servers, rules.settings.timeout);
-            if forgets {
-                legacy = legacy.forgetful();
-            }
-            for hold in holds {
-                let resource = &self.resources[usize::from(hold.resource)];
-                legacy.add(resource.id.clone(), hold.wants, hold.priority, resource.legacy);
-            }
-            Mind::Legacy(Box::new(legacy))
-        } else {
-            let mut config = SessionConfig::new(found.id.clone(), incarnation, servers);
-            config.drift = rules.drift;
-            config.features = features;
-            config.timeout = rules.settings.timeout;
-            config.spacing = rules.settings.spacing;
-            config.longest_back_off = rules.settings.longest_back_off;
-            config.eager = rules.settings.eager;
-            config.transport = match found.way {
-                Way::Stream => Transport::Stream,
-                Way::Poll | Way::Legacy => Transport::Poll,
-            };
-            #[cfg(feature = "mutations")]
-            {
-                config.rules = rules.mutation.map(crate::mutation::Mutation::client).unwrap_or_default();
-            }
-            let mut session = Session::new(config);
-            for hold in holds {
-                let resource = &self.resources[usize::from(hold.resource)];
-                let config = self.holding_config(hold);
-                session.add(now, resource.id.clone(), config);
-                if hold.is_measured {
-                    session.set_peak(now, &resource.id, Said::NOTHING.peak);
-                }
-            }
-            Mind::Ours(Box::new(session))
-        };
+        let mind = self.new_mind(client, clock.at(self.now), incarnation);
         let found = &mut self.clients[client as usize];
         found.process.renew();
         found.process.clock = clock;
@@ -98,6 +53,62 @@ impl Simulation {
         self.begin_domain(client);
         self.note(Actor::Client(client).who(), Happening::Begins, [life.into(), incarnation.0, 0]);
         self.drive_client(client);
+    }
+
+    /// The mind of a client whose process begins `now` by its clock.
+    fn new_mind(&mut self, client: u32, now: Time, incarnation: Incarnation) -> Mind {
+        let found = &self.clients[client as usize];
+        let is_legacy = found.way == Way::Legacy;
+        let forgets = self.some_forget() && is_legacy && self.rng.chance(500);
+        let stated = self.clients[client as usize].holds.clone().filter(|&hold| !self.is_sublease(hold));
+        let holds: Vec<u32> = stated.collect();
+        match is_legacy {
+            true => self.new_legacy(client, now, forgets, &holds),
+            false => self.new_session(client, now, incarnation, &holds),
+        }
+    }
+
+    /// One of Doorman's clients, which may forget the fields that Doorman does not know.
+    fn new_legacy(&self, client: u32, now: Time, forgets: bool, holds: &[u32]) -> Mind {
+        let found = &self.clients[client as usize];
+        let servers = self.addresses_of(found.site);
+        let mut legacy = Legacy::new(now, found.id.clone(), servers, self.rules.settings.timeout);
+        if forgets {
+            legacy = legacy.forgetful();
+        }
+        for hold in holds.iter().map(|&hold| &self.holdings[hold as usize]) {
+            let resource = &self.resources[usize::from(hold.resource)];
+            legacy.add(resource.id.clone(), hold.wants, hold.priority, resource.legacy);
+        }
+        Mind::Legacy(Box::new(legacy))
+    }
+
+    fn new_session(&self, client: u32, now: Time, incarnation: Incarnation, holds: &[u32]) -> Mind {
+        let (rules, found) = (&self.rules, &self.clients[client as usize]);
+        let mut config = SessionConfig::new(found.id.clone(), incarnation, self.addresses_of(found.site));
+        config.drift = rules.drift;
+        config.features = self.features_of(Actor::Client(client), found.process.life + 1);
+        config.timeout = rules.settings.timeout;
+        config.spacing = rules.settings.spacing;
+        config.longest_back_off = rules.settings.longest_back_off;
+        config.eager = rules.settings.eager;
+        config.transport = match found.way {
+            Way::Stream => Transport::Stream,
+            Way::Poll | Way::Legacy => Transport::Poll,
+        };
+        #[cfg(feature = "mutations")]
+        {
+            config.rules = rules.mutation.map(crate::mutation::Mutation::client).unwrap_or_default();
+        }
+        let mut session = Session::new(config);
+        for hold in holds.iter().map(|&hold| &self.holdings[hold as usize]) {
+            let resource = &self.resources[usize::from(hold.resource)];
+            session.add(now, resource.id.clone(), self.holding_config(hold));
+            if hold.is_measured {
+                session.set_peak(now, &resource.id, Said::NOTHING.peak);
+            }
+        }
+        Mind::Ours(Box::new(session))
     }
 
     /// The process of a client is gone; its host says so, or not.

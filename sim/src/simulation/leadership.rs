@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lessor_client::Failure;
-use lessor_proto::Epoch;
 use lessor_proto::message::{Down, Leader};
+use lessor_proto::{Epoch, Time};
 use lessor_server::election::state::State;
 use lessor_server::node::{Node, NodeConfig, ParentConfig, PeerTable};
 use lessor_server::record::{Record, Unknown};
@@ -71,32 +71,16 @@ impl Simulation {
         let site = self.tasks[task as usize].site;
         let is_succession = self.sites[site as usize].epoch > Epoch::default();
         let (keeps, before) = (left.keeps(), left.epoch());
-        let (line, journal, record) = match left {
-            Left::Nothing => (None, None, None),
-            Left::File { state, record } => (Some(state.line()), Some(Journal::new(*state)), Some(*record)),
-            Left::Elected(read) => {
-                // Where nobody was before, nothing is out, as the operator knows as well.
-                let is_known = !read.is_first() || is_succession;
-                let line = read.line;
-                (Some(line), None, is_known.then(|| self.left_at_etcd(task, *read)))
-            }
-        };
+        let (line, journal, record) = self.take_over(task, left, is_succession);
         let learns = is_succession && record.as_ref().is_none_or(|record| record.unknown > Unknown::Nothing);
         let read = record.clone().unwrap_or_default();
         let config = NodeConfig { line, ..self.node_config(task, epoch, keeps, record) };
         let now = self.local(actor);
         let authority = if read.closed { Duration::ZERO } else { read.authority };
         let opens = now + self.rules.drift.stretch(authority);
-        let longest = read.longest_lease.max(read.longest_safe_lease);
-        // What the node above counts may be out for as long as its own leases last.
-        let longest_of_all = self.sites.iter().map(|site| site.longest_lease).max().unwrap_or_default();
-        let unknown = if learns { self.rules.drift.stretch(longest_of_all) } else { Duration::ZERO };
-        let ghost_end = now + self.rules.drift.stretch(authority + longest.max(unknown));
+        let ghost_end = self.ghost_end(now, authority, &read, learns);
         if learns {
-            // Its clock may come to run slower; and nodes cut time into ticks of 67 ms.
-            let until = self.now + self.rules.drift.stretch(ghost_end.since(now) + Duration::from_millis(70));
-            let found = &mut self.sites[site as usize];
-            found.learns_until = found.learns_until.max(until);
+            self.learn_until(site, now, ghost_end);
         }
         let rest_end = [read.rest_over.lease, read.rest_over.safe_lease];
         let rest_end = rest_end.map(|over| now + self.rules.drift.stretch(over));
@@ -134,6 +118,42 @@ impl Simulation {
         self.succeed(task, epoch);
         self.count_company(task);
         self.later(Duration::from_secs(1), Event::Tidy(task, life));
+    }
+
+    /// What a task goes by that was left to it: the line of its record, its journal and the record, where it knows of one.
+    fn take_over(
+        &self,
+        task: u32,
+        left: Left,
+        is_succession: bool,
+    ) -> (Option<u64>, Option<Journal>, Option<Record>) {
+        match left {
+            Left::Nothing => (None, None, None),
+            Left::File { state, record } => (Some(state.line()), Some(Journal::new(*state)), Some(*record)),
+            Left::Elected(read) => {
+                // Where nobody was before, nothing is out, as the operator knows as well.
+                let is_known = !read.is_first() || is_succession;
+                let line = read.line;
+                (Some(line), None, is_known.then(|| self.left_at_etcd(task, *read)))
+            }
+        }
+    }
+
+    /// The time, by the clock of a leader that begins `now`, at which all is over that is out from before.
+    fn ghost_end(&self, now: Time, authority: Duration, read: &Record, learns: bool) -> Time {
+        let longest = read.longest_lease.max(read.longest_safe_lease);
+        // What the node above counts may be out for as long as its own leases last.
+        let longest_of_all = self.sites.iter().map(|site| site.longest_lease).max().unwrap_or_default();
+        let unknown = if learns { self.rules.drift.stretch(longest_of_all) } else { Duration::ZERO };
+        now + self.rules.drift.stretch(authority + longest.max(unknown))
+    }
+
+    /// It is not known what is out below a site until then, by the clock of its leader.
+    fn learn_until(&mut self, site: u32, now: Time, end: Time) {
+        // Its clock may come to run slower; and nodes cut time into ticks of 67 ms.
+        let until = self.now + self.rules.drift.stretch(end.since(now) + Duration::from_millis(70));
+        let found = &mut self.sites[site as usize];
+        found.learns_until = found.learns_until.max(until);
     }
 
     /// The task is the head of its site, unless it was deposed by hand before it could be told that it leads.

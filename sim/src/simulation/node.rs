@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use lessor_client::Failure;
-use lessor_proto::Time;
 use lessor_proto::message::{Answer, Ask, Down, Hello, Leader, Refusal};
+use lessor_proto::{ReportId, Time};
 use lessor_server::election::Candidate;
 use lessor_server::node::{Output, Peer};
 
@@ -32,27 +32,7 @@ impl Simulation {
     fn at_leader(&mut self, task: u32, delivery: ToNode) {
         let now = self.local(Actor::Task(task));
         match delivery {
-            ToNode::Ask { from, id, ask } => match self.ask_node(task, now, &ask) {
-                Ok(answer) => {
-                    self.consult(|oracle, facts| oracle.watch_grants(facts, task, &answer.grants));
-                    // What is shown by those who draw no incarnation may be said again.
-                    if ask.incarnation.is_some() && !answer.grants.is_empty() {
-                        self.watch_edition(task);
-                    }
-                    self.note(Actor::Task(task).who(), Happening::Answers, [from.actor.code(), id.0, 0]);
-                    for grant in &answer.grants {
-                        let (epoch, seq) = grant.order.map_or((0, 0), |order| (order.epoch.0, order.seq));
-                        let numbers = [grant.capacity.as_micros(), epoch, seq];
-                        self.note(Actor::Task(task).who(), Happening::Grants, numbers);
-                    }
-                    self.post_down(task, from, ToHolder::Answered { id, answer: Box::new(answer) });
-                }
-                Err(refusal) => {
-                    self.note(Actor::Task(task).who(), Happening::Refuses, [from.actor.code(), id.0, 0]);
-                    let failure = Failure::Refused(refusal.to_string());
-                    self.post_down(task, from, ToHolder::Failed { id, failure });
-                }
-            },
+            ToNode::Ask { from, id, ask } => self.answer_ask(task, from, id, &ask),
             ToNode::Release { from, id, release } => {
                 if let Err(denial) = self.let_release(task, &release.holder) {
                     let failure = Failure::Refused(denial.to_string());
@@ -90,6 +70,30 @@ impl Simulation {
             }
         }
         self.drive_leader(task);
+    }
+
+    /// Answers a request, or says why not.
+    fn answer_ask(&mut self, task: u32, from: Sender, id: ReportId, ask: &Ask) {
+        let (who, now) = (Actor::Task(task).who(), self.local(Actor::Task(task)));
+        let answer = match self.ask_node(task, now, ask) {
+            Ok(answer) => answer,
+            Err(refusal) => {
+                self.note(who, Happening::Refuses, [from.actor.code(), id.0, 0]);
+                let failure = Failure::Refused(refusal.to_string());
+                return self.post_down(task, from, ToHolder::Failed { id, failure });
+            }
+        };
+        self.consult(|oracle, facts| oracle.watch_grants(facts, task, &answer.grants));
+        // What is shown by those who draw no incarnation may be said again.
+        if ask.incarnation.is_some() && !answer.grants.is_empty() {
+            self.watch_edition(task);
+        }
+        self.note(who, Happening::Answers, [from.actor.code(), id.0, 0]);
+        for grant in &answer.grants {
+            let (epoch, seq) = grant.order.map_or((0, 0), |order| (order.epoch.0, order.seq));
+            self.note(who, Happening::Grants, [grant.capacity.as_micros(), epoch, seq]);
+        }
+        self.post_down(task, from, ToHolder::Answered { id, answer: Box::new(answer) });
     }
 
     fn ask_node(&mut self, task: u32, now: Time, ask: &Ask) -> Result<Answer, Refusal> {

@@ -29,32 +29,12 @@ pub fn plan(seed: u64, options: &Options) -> SimulationPlan {
     let mut rng = Rng::new(seed ^ 0x005e_ed0f_7077);
     let short = rng.chance(500);
     let drift = Drift::from_parts_per_million([0, 1_000, 10_000, 50_000, 50_000][rng.index(5)]);
-    let mut faults = FaultPlan::draw(&mut rng, options.faulty);
-    if short && rng.chance(800) {
-        // The bias of section 13: a fifth of all messages later than a lease lasts.
-        (faults.slow, faults.slow_mean) = (200, Duration::from_secs(2));
-    }
+    let mut faults = faults(&mut rng, options, short);
     let mut more = Rng::new(seed ^ 0x0dd5_e77e);
-    options.without.iter().for_each(|&kind| faults.gaps[kind as usize] = None);
     let mut resources = resources(&mut rng);
     let mut sites = sites(&mut rng, options, short);
     let flat = sites.len() == 1;
-    let hold = Duration::from_secs(Rng::new(seed ^ 0x0571_c4e5).between(60, 90));
-    for resource in &mut resources {
-        turns(&mut more, resource);
-        let burst = more.chance(300).then(|| Duration::from_millis(more.between(1, 1_000)));
-        resource.legacy = match more.below(10) {
-            0 => Legacy::Deny,
-            // Below another node that is refused.
-            1..=3 if flat && resource.kind == Kind::Rate => Legacy::Sticky { hold },
-            _ => Legacy::Expire,
-        };
-        resource.burst = burst.filter(|_| resource.kind == Kind::Rate);
-    }
-    let mut small = Rng::new(seed ^ 0x5a11_1ea5);
-    for resource in &mut resources {
-        resource.small_leases = if small.chance(300) { SmallLeases::Save } else { SmallLeases::Request };
-    }
+    finish(seed, &mut more, &mut resources, flat);
     let mut record = Rng::new(seed ^ 0x7ec0_7d00);
     // Most leaders may go on for longer than the shortest leases last.
     let authority = Duration::from_millis(record.between(1_000, 3_000));
@@ -75,11 +55,7 @@ pub fn plan(seed: u64, options: &Options) -> SimulationPlan {
         // A server that knows nothing of those before it learns for as long as its own leases last.
         faults.gaps[Fault::Lease as usize] = None;
     }
-    let are_two = |site: &SitePlan| site.parent.is_some() && site.tasks > 1;
-    let may_be_two = election == Election::Alone && sites.iter().any(are_two);
-    let namesakes = may_be_two && Rng::new(seed ^ 0x2a_3e5a_4e5a).chance(400);
-    faults.gaps[Fault::Twin as usize] =
-        faults.gaps[Fault::Twin as usize].map(|every| every.max(Duration::from_secs(8)));
+    let namesakes = has_namesakes(seed, election, &sites);
     let forgetful = seed % 5 == 3 && clients.iter().any(|client| client.way == Way::Legacy);
     let mut plan = SimulationPlan {
         sites,
@@ -87,18 +63,7 @@ pub fn plan(seed: u64, options: &Options) -> SimulationPlan {
         resources,
         drift,
         odd_clocks: rng.chance(800),
-        settings: Settings {
-            timeout: Duration::from_secs(rng.between(1, 5)),
-            // A lease of a second is to be renewed before it ends.
-            spacing: Duration::from_millis(if short {
-                rng.between(100, 250)
-            } else {
-                rng.between(50, 1_000)
-            }),
-            longest_back_off: Duration::from_secs(rng.between(2, 10)),
-            eager: rng.chance(800),
-            overstays,
-        },
+        settings: settings(&mut rng, short, overstays),
         faults,
         watch: Scrutiny::Close,
         tokens,
@@ -117,14 +82,70 @@ pub fn plan(seed: u64, options: &Options) -> SimulationPlan {
         #[cfg(feature = "mutations")]
         mutation: options.mutation,
     };
-    memory::remember(seed, options, &mut plan);
-    clocks::pause(seed, options, &mut plan);
-    kinds::change(seed, options, &mut plan);
-    domains::lease(seed, &mut plan);
-    shared::share(seed, options, &mut plan);
-    versions::mix(seed, &mut plan);
-    limits::limit(seed, options, &mut plan);
+    change(seed, options, &mut plan);
     plan
+}
+
+/// Draws how often what goes wrong, with leases that are short or not.
+fn faults(rng: &mut Rng, options: &Options, short: bool) -> FaultPlan {
+    let mut faults = FaultPlan::draw(rng, options.faulty);
+    if short && rng.chance(800) {
+        // The bias of section 13: a fifth of all messages later than a lease lasts.
+        (faults.slow, faults.slow_mean) = (200, Duration::from_secs(2));
+    }
+    options.without.iter().for_each(|&kind| faults.gaps[kind as usize] = None);
+    let twins = &mut faults.gaps[Fault::Twin as usize];
+    *twins = twins.map(|every| every.max(Duration::from_secs(8)));
+    faults
+}
+
+/// Draws what was added to simulations since, each from numbers of its own: all else is as it would be without.
+fn change(seed: u64, options: &Options, plan: &mut SimulationPlan) {
+    memory::remember(seed, options, plan);
+    clocks::pause(seed, options, plan);
+    kinds::change(seed, options, plan);
+    domains::lease(seed, plan);
+    shared::share(seed, options, plan);
+    versions::mix(seed, plan);
+    limits::limit(seed, options, plan);
+}
+
+/// Draws turns, bursts and legacies of all resources, and how they save small leases up.
+fn finish(seed: u64, rng: &mut Rng, resources: &mut [ResourcePlan], flat: bool) {
+    let hold = Duration::from_secs(Rng::new(seed ^ 0x0571_c4e5).between(60, 90));
+    for resource in &mut *resources {
+        turns(rng, resource);
+        let burst = rng.chance(300).then(|| Duration::from_millis(rng.between(1, 1_000)));
+        resource.legacy = match rng.below(10) {
+            0 => Legacy::Deny,
+            // Below another node that is refused.
+            1..=3 if flat && resource.kind == Kind::Rate => Legacy::Sticky { hold },
+            _ => Legacy::Expire,
+        };
+        resource.burst = burst.filter(|_| resource.kind == Kind::Rate);
+    }
+    let mut small = Rng::new(seed ^ 0x5a11_1ea5);
+    for resource in resources {
+        resource.small_leases = if small.chance(300) { SmallLeases::Save } else { SmallLeases::Request };
+    }
+}
+
+/// Whether two servers of one name go on side by side, where that may be.
+fn has_namesakes(seed: u64, election: Election, sites: &[SitePlan]) -> bool {
+    let are_two = |site: &SitePlan| site.parent.is_some() && site.tasks > 1;
+    let may_be_two = election == Election::Alone && sites.iter().any(are_two);
+    may_be_two && Rng::new(seed ^ 0x2a_3e5a_4e5a).chance(400)
+}
+
+fn settings(rng: &mut Rng, short: bool, overstays: bool) -> Settings {
+    Settings {
+        timeout: Duration::from_secs(rng.between(1, 5)),
+        // A lease of a second is to be renewed before it ends.
+        spacing: Duration::from_millis(if short { rng.between(100, 250) } else { rng.between(50, 1_000) }),
+        longest_back_off: Duration::from_secs(rng.between(2, 10)),
+        eager: rng.chance(800),
+        overstays,
+    }
 }
 
 /// Mostly an etcd, in half of the simulations with leases that are as short as authority allows.
