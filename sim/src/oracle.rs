@@ -14,12 +14,11 @@ mod entries;
 mod facts;
 mod hits;
 mod kinds;
+mod limit;
 mod rights;
 mod shared;
 mod units;
-
-use std::fmt;
-use std::time::Duration;
+mod violation;
 
 use lessor_proto::Time;
 use lessor_proto::message::Order;
@@ -35,30 +34,9 @@ use self::domains::Made;
 pub(crate) use self::facts::Facts;
 use self::hits::Flow;
 use self::kinds::Counted;
+use self::limit::Limit;
 use self::shared::DomainJudge;
-
-/// A rule is broken.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("seed {seed}, event {event}, at {at}: {rule} is broken: {what}\n{trace}")]
-pub struct Violation {
-    /// The seed of the simulation.
-    pub seed: u64,
-    /// The number of the event.
-    pub event: u64,
-    /// When.
-    pub at: Time,
-    /// Which rule.
-    pub rule: Rule,
-    /// A description of the breach.
-    pub what: String,
-    /// The last events: of each the real time, the time on the clock of the one that acted, who that was, and what
-    /// happened.
-    pub trace: String,
-}
-
-/// An invariant, by its number in the protocol; 0 is an assertion of a mind itself.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Rule(pub u8);
+pub use self::violation::{Rule, Violation};
 
 /// The memory of the oracle.
 #[derive(Debug)]
@@ -98,18 +76,6 @@ pub(crate) struct Delivery {
     order: Option<Order>,
     micros: u64,
 }
-
-/// The amount of a resource that may be in use.
-#[derive(Clone, Debug, Default)]
-struct Limit {
-    first: u64,
-    now: u64,
-    /// The amounts that there were before, each with the time until which it may still be in use.
-    past: Vec<(u64, Time)>,
-}
-
-/// No simulation is without an event for so long.
-const LINGERS: Duration = Duration::from_secs(5);
 
 // === impl Oracle ===
 
@@ -158,17 +124,9 @@ impl Oracle {
         self.limits[resource].now
     }
 
-    /// There is so much from here on. What was there before may be in use until `patience`; after a succession, what was
-    /// still being taken back may be until then as well.
+    /// There is so much of a resource from here on.
     pub(crate) fn limit(&mut self, resource: usize, capacity: u64, patience: Time, succession: bool) {
-        let limit = &mut self.limits[resource];
-        if succession {
-            limit.past.iter_mut().for_each(|(_, until)| *until = patience);
-        }
-        if capacity != limit.now {
-            limit.past.push((limit.now, patience));
-            limit.now = capacity;
-        }
+        self.limits[resource].set(capacity, patience, succession);
     }
 
     pub(crate) fn fail(&mut self, rule: u8, what: impl FnOnce() -> String) {
@@ -204,22 +162,6 @@ impl Oracle {
     /// The number of something that is kept for each site, or each task, and each resource.
     fn at(&self, owner: u32, resource: u16) -> usize {
         owner as usize * self.resources + usize::from(resource)
-    }
-}
-
-// === impl Limit ===
-
-impl Limit {
-    /// Notes that the amounts from before a cut are still in use.
-    fn linger(&mut self, now: Time) {
-        let later = now + LINGERS;
-        self.past.iter_mut().for_each(|(_, until)| *until = later.max(*until));
-    }
-
-    /// The most that may be in use at `now`.
-    fn at(&mut self, now: Time) -> u64 {
-        self.past.retain(|(_, until)| *until > now);
-        self.past.iter().map(|(capacity, _)| *capacity).max().unwrap_or(0).max(self.now)
     }
 }
 
@@ -312,19 +254,5 @@ impl Oracle {
             }
             self.check_edge(facts, site, resource);
         }
-    }
-}
-
-impl Rule {
-    /// The numbers of all that are looked at, as docs/simulation.md has them.
-    pub const ALL: [u8; 32] = [
-        1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 17, 18, 19, 20, 21, 22, 23, 26, 27, 28, 29, 30,
-        31, 32, 33, 34, 35,
-    ];
-}
-
-impl fmt::Display for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "I{}", self.0)
     }
 }

@@ -20,6 +20,7 @@ mod judging;
 mod kinds;
 mod leadership;
 mod node;
+mod observer;
 mod running;
 mod shared;
 mod using;
@@ -31,7 +32,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_proto::{Amount, Time};
+use lessor_proto::Time;
 
 use crate::actor::Actor;
 use crate::client::Client;
@@ -51,6 +52,7 @@ use crate::stream::Streams;
 use crate::trace::{Entry, Happening, Speaker, Trace};
 
 pub(crate) use self::editions::Edition;
+pub use self::observer::{News, Observer};
 pub use crate::counts::Counts;
 pub(crate) use crate::event::{Event, ToHolder, ToNode};
 
@@ -94,30 +96,6 @@ pub struct Simulation {
 
 /// There is never so much to do at one moment.
 pub(crate) const ENDLESS: u32 = 1_000_000;
-
-/// A client believes something else from here on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct News {
-    /// The client.
-    pub client: u32,
-    /// The resource.
-    pub resource: u16,
-    /// The amount that it may use.
-    pub amount: Amount,
-    /// The amount that all clients together may use, in millionths.
-    pub total: u128,
-}
-
-/// An observer that wants to hear of every change of what clients believe.
-pub trait Observer {
-    /// It is `now`, and this has changed.
-    fn hear(&mut self, now: Time, news: News);
-}
-
-/// Nobody listens.
-impl Observer for () {
-    fn hear(&mut self, _: Time, _: News) {}
-}
 
 // === impl Simulation ===
 

@@ -6,7 +6,7 @@ use lessor_proto::message::HolderKind;
 use lessor_server::node::ChildBook;
 use lessor_server::repository::Kind;
 
-use super::LINGERS;
+use super::limit::LINGERS;
 use super::{Facts, Oracle};
 use crate::actor::Actor;
 use crate::faults::Fault;

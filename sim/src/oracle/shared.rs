@@ -21,14 +21,16 @@
 //! where a client knew of so many within the last window, as many are allowed for as were made without room.
 
 mod links;
+mod log;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lessor_client::Ground;
 use lessor_proto::Time;
 
 use self::links::{DomainLink, Path};
+use self::log::{DomainHit, HitLog};
 use super::entries::Entries;
 use super::{Facts, Oracle};
 use crate::actor::Actor;
@@ -48,10 +50,8 @@ const SECOND: Duration = Duration::from_millis(1_100);
 pub(crate) struct DomainJudge {
     window: Duration,
     hard_limit: Option<u32>,
-    hits: VecDeque<DomainHit>,
+    log: HitLog,
     entries: Entries,
-    /// The limits that were configured, and when.
-    limits: Vec<(Time, u32)>,
     links: BTreeMap<Actor, DomainLink>,
     /// The leaders at which the domain is hot, each with the time since when.
     hot: BTreeMap<u32, Time>,
@@ -70,16 +70,6 @@ pub(crate) struct DomainCounts {
     pub(crate) learnt: u64,
 }
 
-/// A hit that was made.
-#[derive(Clone, Copy, Debug)]
-struct DomainHit {
-    at: Time,
-    client: u32,
-    life: u32,
-    /// There was room for it, whoever knew of it.
-    had_room: bool,
-}
-
 // === impl DomainJudge ===
 
 impl DomainJudge {
@@ -87,56 +77,12 @@ impl DomainJudge {
         DomainJudge {
             window: plan.window,
             hard_limit: plan.hard_limit,
-            hits: VecDeque::new(),
+            log: HitLog::new(plan.window, plan.limits[0]),
             entries: Entries::new(plan),
-            limits: vec![(Time::ZERO, plan.limits[0])],
             links: BTreeMap::new(),
             hot: BTreeMap::new(),
             counts: DomainCounts::default(),
         }
-    }
-
-    pub(crate) fn change_limit(&mut self, now: Time, limit: u32) {
-        self.limits.push((now, limit));
-    }
-
-    fn make(&mut self, now: Time, client: u32, life: u32) {
-        let counting = now.since(self.entries.last());
-        let made = self.count(now, counting.min(self.window + TOO_LATE));
-        let had_room = made < self.least_limit(now) as usize;
-        self.hits.push_back(DomainHit { at: now, client, life, had_room });
-        while self.hits.front().is_some_and(|hit| now.since(hit.at) > self.window * 4) {
-            self.hits.pop_front();
-        }
-    }
-
-    /// The hits of the time before `now`.
-    fn count(&self, now: Time, time: Duration) -> usize {
-        self.hits.iter().rev().take_while(|hit| now.since(hit.at) <= time).count()
-    }
-
-    /// The hits without room, of the last two windows.
-    fn excess(&self, now: Time) -> usize {
-        let recent = self.hits.iter().rev().take_while(|hit| now.since(hit.at) <= self.window * 2 + EARLY);
-        recent.filter(|hit| !hit.had_room).count()
-    }
-
-    /// The hits of the last two windows, the latest first: how long ago, by whom, and whether there was room.
-    fn table(&self, now: Time) -> String {
-        let recent = self.hits.iter().rev().take_while(|hit| now.since(hit.at) <= self.window * 2);
-        let row = |hit: &DomainHit| {
-            let sign = if hit.had_room { "" } else { "!" };
-            format!(" {:.3}:c{}{sign}", now.since(hit.at).as_secs_f64(), hit.client)
-        };
-        recent.map(row).collect()
-    }
-
-    /// The least limit that anybody may go by, or may have gone by in the last windows.
-    fn least_limit(&self, now: Time) -> u32 {
-        let ends = |index: usize| self.limits.get(index + 1).map_or(Time::MAX, |&(at, _)| at);
-        let recent = self.limits.iter().enumerate();
-        let recent = recent.filter(|&(index, _)| now.since(ends(index).min(now)) <= self.window * 4);
-        recent.map(|(_, &(_, limit))| limit).min().unwrap_or(0)
     }
 }
 
@@ -184,7 +130,7 @@ impl DomainJudge {
                 hit.at <= told && since <= told && (hit.at >= since || !is_flawed)
             })
         };
-        self.hits.iter().filter(is_known).count()
+        self.log.hits().filter(is_known).count()
     }
 
     /// Whether a client has made a hit that counts, and long enough ago that all servers know that it is to be told.
@@ -193,7 +139,7 @@ impl DomainJudge {
         let (from, to) = (facts.before(self.window.saturating_sub(EARLY)), facts.before(facts.settling()));
         let made =
             |hit: &DomainHit| (hit.client, hit.life) == (client, life) && from <= hit.at && hit.at <= to;
-        self.hits.iter().any(made)
+        self.log.hits().any(made)
     }
 
     /// The hits that a client may have forgotten too early, because it knew of more than may be made.
@@ -201,7 +147,7 @@ impl DomainJudge {
         let Some(shared) = facts.domain else { return 0 };
         let full_at = shared.users.get(&client).and_then(|user| user.full_at);
         let is_full = |at: &Time| facts.now.since(*at) <= self.window + EARLY;
-        full_at.filter(is_full).map_or(0, |_| self.excess(facts.now))
+        full_at.filter(is_full).map_or(0, |_| self.log.excess(facts.now))
     }
 
     /// A client has granted a hit: there was room for it among those that it must know of. Who is out of hearing grants the least
@@ -219,8 +165,8 @@ impl DomainJudge {
         self.counts.hits += 1;
         self.counts.known += u64::from(serves && limit.is_some_and(|limit| known * 2 >= limit as usize));
         let breach = limit.filter(|&limit| serves && known >= limit as usize + excess).map(|limit| {
-            let all = self.count(facts.now, self.window);
-            let table = self.table(facts.now);
+            let all = self.log.count(facts.now, self.window);
+            let table = self.log.table(facts.now);
             format!(
                 "client {client} grants a hit beside {known} that it must know of, where {limit} may be made ({all} were, {excess} without room):{table}"
             )
@@ -237,7 +183,7 @@ impl DomainJudge {
             let is_known = active.is_some_and(|since| self.must_know(facts, client, since) > 0);
             self.entries.enter(now, (client, life), is_known);
         }
-        self.make(now, client, life);
+        self.log.make(now, (client, life), now.since(self.entries.last()));
     }
 
     /// A client has refused a hit: somebody used what it may do. The breach, if nobody did.
@@ -246,8 +192,8 @@ impl DomainJudge {
         let limit = shared.limit_of(shared.users.get(&client)?)?;
         let life = facts.process(Actor::Client(client)).life;
         let counting = facts.now.since(self.entries.may_count_from(client, life, TOO_LATE));
-        let made = self.count(facts.now, counting.min(self.window + TOO_LATE));
-        let in_second = self.count(facts.now, SECOND + TOO_LATE);
+        let made = self.log.count(facts.now, counting.min(self.window + TOO_LATE));
+        let in_second = self.log.count(facts.now, SECOND + TOO_LATE);
         self.counts.refusals += 1;
         let is_hard = self.hard_limit.is_some_and(|hard| in_second >= hard as usize);
         (made < limit as usize && !is_hard).then(|| {
@@ -262,14 +208,14 @@ impl DomainJudge {
         let limit = shared.limit_of(user)?;
         let now = facts.local(Actor::Client(client));
         let serves = self.serves(facts, client);
-        let most = self.count(facts.now, self.window + TOO_LATE);
+        let most = self.log.count(facts.now, self.window + TOO_LATE);
         let counting = self.entries.must_count_from(facts.now, EARLY);
         let from = facts.before(self.window.saturating_sub(EARLY)).max(counting);
         let least = self.must_know_of_hot(facts, client, from);
         let least = least.saturating_sub(self.forgotten(facts, client));
         let known = user.known(now)? as usize;
         let is_too_little = serves && known < least;
-        let own = self.hits.iter().filter(|hit| hit.client == client).count();
+        let own = self.log.hits().filter(|hit| hit.client == client).count();
         self.counts.learnt += if serves { least.saturating_sub(own) as u64 } else { 0 };
         (is_too_little || known > most).then(|| {
             format!("client {client} knows of {known} hits, and is to know of {least} to {most} ({limit} may be made)")
@@ -287,7 +233,7 @@ impl Oracle {
 
     pub(crate) fn change_domain_limit(&mut self, now: Time, limit: u32) {
         if let Some(judge) = &mut self.judge {
-            judge.change_limit(now, limit);
+            judge.log.change_limit(now, limit);
         }
     }
 
