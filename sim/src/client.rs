@@ -58,11 +58,11 @@ impl Mind {
         }
     }
 
-    pub(crate) fn deadline(&self) -> Time {
+    pub(crate) fn next_deadline(&self) -> Time {
         match self {
             Mind::Nobody => Time::MAX,
-            Mind::Ours(session) => session.deadline(),
-            Mind::Legacy(legacy) => legacy.deadline(),
+            Mind::Ours(session) => session.next_deadline(),
+            Mind::Legacy(legacy) => legacy.next_deadline(),
         }
     }
 

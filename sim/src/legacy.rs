@@ -79,7 +79,7 @@ impl Legacy {
         found.expect("a resource of this client").wants = wants;
     }
 
-    pub(crate) fn deadline(&self) -> Time {
+    pub(crate) fn next_deadline(&self) -> Time {
         let work = match self.in_flight {
             Some((_, sent)) => sent + self.timeout,
             None => self.due,

@@ -247,8 +247,8 @@ impl Net {
 
     /// When the node at a site has something to do by itself.
     #[must_use]
-    pub fn deadline(&self, site: usize) -> Option<Time> {
-        self.sites[site].node.as_ref()?.deadline()
+    pub fn next_deadline(&self, site: usize) -> Option<Time> {
+        self.sites[site].node.as_ref()?.next_deadline()
     }
 }
 
@@ -269,9 +269,9 @@ impl StillNet {
 
     /// The next time at which a node or a session has something to do by itself.
     #[must_use]
-    pub fn deadline(&self) -> Time {
-        let nodes = (0..self.net.sites()).filter_map(|site| self.net.deadline(site));
-        let sessions = self.sessions.iter().map(Session::deadline);
+    pub fn next_deadline(&self) -> Time {
+        let nodes = (0..self.net.sites()).filter_map(|site| self.net.next_deadline(site));
+        let sessions = self.sessions.iter().map(Session::next_deadline);
         nodes.chain(sessions).min().unwrap_or(Time::MAX)
     }
 

@@ -15,11 +15,11 @@ use self::port::{AdminPort, PortFlags};
 #[derive(Debug, Args)]
 pub(crate) struct Admin {
     #[command(subcommand)]
-    act: Act,
+    act: AdminAct,
 }
 
 #[derive(Debug, Subcommand)]
-enum Act {
+enum AdminAct {
     /// Have templates, rules of access, token keys and certificates read again at once (role: push)
     Reload(PortFlags),
     /// Have the task that leads leave its node to another one (role: override)
@@ -85,15 +85,19 @@ struct Connections {
 impl Admin {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         match self.act {
-            Act::Reload(port) => call(&port, Method::POST, "reload", Some(json!({})), show::reload).await,
-            Act::Resign(port) => call(&port, Method::POST, "resign", Some(json!({})), show::resign).await,
-            Act::Recall(recall) => recall.run().await,
-            Act::Log(log) => log.run().await,
-            Act::Connections(Connections { limit, port }) => {
+            AdminAct::Reload(port) => {
+                call(&port, Method::POST, "reload", Some(json!({})), show::reload).await
+            }
+            AdminAct::Resign(port) => {
+                call(&port, Method::POST, "resign", Some(json!({})), show::resign).await
+            }
+            AdminAct::Recall(recall) => recall.run().await,
+            AdminAct::Log(log) => log.run().await,
+            AdminAct::Connections(Connections { limit, port }) => {
                 call(&port, Method::GET, &format!("connections?limit={limit}"), None, show::connections).await
             }
-            Act::Access(port) => call(&port, Method::GET, "access", None, show::access).await,
-            Act::Whoami(port) => call(&port, Method::GET, "whoami", None, show::whoami).await,
+            AdminAct::Access(port) => call(&port, Method::GET, "access", None, show::access).await,
+            AdminAct::Whoami(port) => call(&port, Method::GET, "whoami", None, show::whoami).await,
         }
     }
 }

@@ -4,13 +4,13 @@
 //! over its limit. Everything else shown is what the clients and the servers say of themselves. Two of the clients serve
 //! tenants, of whom one is greedy.
 
+mod fleet;
 mod picture;
 mod screen;
 mod script;
 mod svg;
 mod target;
 mod tenants;
-mod town;
 mod tree;
 mod view;
 mod worker;
@@ -24,9 +24,9 @@ use anyhow::Context;
 use clap::Args;
 use lessor_client::internals::clock;
 
+use self::fleet::Fleet;
 use self::screen::Screen;
 use self::script::Script;
-use self::town::Town;
 use crate::log::{self, LogFormat};
 
 /// Shows a root, two leaves, a dozen clients and a real HTTP target with a limit, in one process.
@@ -62,8 +62,8 @@ impl Demo {
         let live = std::io::stdout().is_terminal() && !self.plain;
         // A log line would tear the screen, and that the root has ended is no news to who reads the lines.
         log::start(LogFormat::Text, if live { "off" } else { "error" });
-        let mut town = Town::start(self.limit, self.clients as usize, self.length).await?;
-        let mut screen = if live { Screen::live()? } else { Screen::plain(town.view()) };
+        let mut fleet = Fleet::start(self.limit, self.clients as usize, self.length).await?;
+        let mut screen = if live { Screen::live()? } else { Screen::plain(fleet.view()) };
         let end = clock::now() + self.length;
         let mut timer = tokio::time::interval(SAMPLE);
         // One for the whole time: between two of them nobody would hear it.
@@ -73,15 +73,15 @@ impl Demo {
                 _ = timer.tick() => {}
                 _ = &mut interrupted => break,
             }
-            town.step().await?;
-            if screen.show(town.view(), town.history())?.is_break() {
+            fleet.step().await?;
+            if screen.show(fleet.view(), fleet.history())?.is_break() {
                 break;
             }
         }
-        let summary = town.view().summary.clone();
-        let picture = picture::frame(SVG_COLUMNS, SVG_ROWS, town.view(), town.history());
+        let summary = fleet.view().summary.clone();
+        let picture = picture::frame(SVG_COLUMNS, SVG_ROWS, fleet.view(), fleet.history());
         screen.end()?;
-        town.end().await;
+        fleet.end().await;
         if let Some(path) = &self.svg {
             std::fs::write(path, svg::svg(&picture)).with_context(|| path.display().to_string())?;
         }

@@ -163,15 +163,15 @@ impl Estimator {
 
     /// Whether a refusal is worth a knock at `now`.
     #[must_use]
-    pub fn door(&self, now: Time) -> KnockGate {
+    pub fn gate(&self, now: Time) -> KnockGate {
         match &self.claims {
-            Some(claims) if self.peak().is_some() => claims.knocks.door(now, haste::sure(now, &claims.peak)),
+            Some(claims) if self.peak().is_some() => claims.knocks.gate(now, haste::sure(now, &claims.peak)),
             _ => KnockGate::Shut,
         }
     }
 
     /// More was granted: the next refusal is the first one again.
-    pub fn open_door(&mut self) {
+    pub fn open_gate(&mut self) {
         if let Some(claims) = &mut self.claims {
             claims.knocks.open();
         }

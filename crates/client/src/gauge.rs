@@ -77,7 +77,7 @@ pub struct Permit {
 
 /// Units that were taken, and when.
 #[derive(Clone, Copy, Debug)]
-struct Units {
+struct TakenUnits {
     units: u32,
     tenure: Tenure,
 }
@@ -167,7 +167,7 @@ impl Semaphore {
     }
 
     #[inline]
-    fn permit(&self, Units { units, tenure }: Units) -> Permit {
+    fn permit(&self, TakenUnits { units, tenure }: TakenUnits) -> Permit {
         let until = AtomicU64::new(tenure.until);
         Permit { inner: Arc::clone(&self.inner), units, term: tenure.number, until }
     }
@@ -215,11 +215,11 @@ impl Inner {
 
     /// Takes as many as there are of `most` units, if that is at least `least`.
     #[inline]
-    fn take(&self, least: u32, most: u32, now: Time) -> Result<Units, Denied> {
+    fn take(&self, least: u32, most: u32, now: Time) -> Result<TakenUnits, Denied> {
         // After the clock: an allowance that ended by `now` is seen here.
         let tenure = self.terms.tenure();
         if most == 0 {
-            return Ok(Units { units: 0, tenure });
+            return Ok(TakenUnits { units: 0, tenure });
         }
         if now.as_nanos() >= tenure.until {
             self.note_peak(u64::from(self.count.in_use()) + u64::from(most));
@@ -231,7 +231,7 @@ impl Inner {
             Err((in_use, limit)) => (in_use, Err(Denied::Full { in_use, limit })),
         };
         self.note_peak(u64::from(in_use) + u64::from(most));
-        taken.map(|units| Units { units, tenure })
+        taken.map(|units| TakenUnits { units, tenure })
     }
 
     #[inline]
@@ -335,7 +335,7 @@ impl Permit {
     pub(crate) fn grow(&mut self, units: u32, now: Time) {
         let missing = units.saturating_sub(self.units);
         let taken = self.inner.let_in(missing).and_then(|()| self.inner.take(0, missing, now));
-        if let Ok(Units { units, tenure }) = taken {
+        if let Ok(TakenUnits { units, tenure }) = taken {
             self.units += units;
             if tenure.number != self.term {
                 self.shrink(self.units - units);

@@ -277,7 +277,7 @@ impl Limiter {
     }
 
     /// Counts attempts by the millisecond from here on, and wakes `waker` when something is refused or half of the bucket is
-    /// gone: once, until the next [`Limiter::set_door`].
+    /// gone: once, until the next [`Limiter::set_gate`].
     pub fn listen(&self, now: Time, waker: Waker) {
         self.slots.hear(now, self.usage().attempted);
         self.knocker.set_waker(waker);
@@ -285,8 +285,8 @@ impl Limiter {
 
     /// Whether a refusal is told to who listens. While it is, or no answer to that has come, `acquire` refuses nobody for
     /// the rate at which it would wait too long.
-    pub fn set_door(&self, door: KnockGate) {
-        self.knocker.set(door);
+    pub fn set_gate(&self, gate: KnockGate) {
+        self.knocker.set(gate);
     }
 
     /// The attempts since this was last asked, by the millisecond; nothing if nobody listens.

@@ -3,7 +3,7 @@
 //!
 //! A session is a value without clock, network or dice. Whoever drives it reads the clock once, hands in what happened
 //! ([`Session::handle`]) and then takes actions out of [`Session::poll`] until there are none,
-//! and comes back at [`Session::deadline`] at the latest. A node is a client of its parent and uses the same session.
+//! and comes back at [`Session::next_deadline`] at the latest. A node is a client of its parent and uses the same session.
 //!
 //! It speaks over a stream, of each resource when there is something to say of it; or it polls, where a server has no
 //! streams. Then at most one request is in flight, and it speaks of every resource that is due, and of those that soon
@@ -253,7 +253,7 @@ impl Session {
 
     /// When to poll again if nothing else happens.
     #[must_use]
-    pub fn deadline(&self) -> Time {
+    pub fn next_deadline(&self) -> Time {
         if !self.changes.is_empty() || self.outbox.is_some() || !self.streams.news.is_empty() {
             return Time::ZERO;
         }
@@ -267,7 +267,7 @@ impl Session {
         work.min(self.next_end)
     }
 
-    /// The next thing to do at `now`; nothing if all is done until [`Session::deadline`].
+    /// The next thing to do at `now`; nothing if all is done until [`Session::next_deadline`].
     pub fn poll(&mut self, now: Time) -> Option<Action> {
         self.time_out(now);
         if now >= self.next_end {

@@ -14,10 +14,10 @@ use crate::session::{Change, Session};
 
 /// The leases that a session holds for domains, of any number of resources.
 #[derive(Debug, Default)]
-pub struct Sublessee(BTreeMap<ResourceId, Held>);
+pub struct Sublessee(BTreeMap<ResourceId, HeldSublease>);
 
 #[derive(Debug)]
-struct Held {
+struct HeldSublease {
     /// The resource whose domain it is.
     of: ResourceId,
     lease: Arc<Sublease>,
@@ -58,7 +58,7 @@ impl Sublessee {
 
     /// Looks at what is wanted. To be called about once a second.
     pub fn observe(&mut self, now: Time, session: &mut Session) {
-        for (resource, Held { lease, demand, .. }) in &mut self.0 {
+        for (resource, HeldSublease { lease, demand, .. }) in &mut self.0 {
             session.set_wants(now, resource, lease.observe(now, demand).as_f64());
         }
     }
@@ -73,7 +73,7 @@ impl Sublessee {
 
     /// Gives back all leases of domains of `resource`.
     pub fn leave(&mut self, now: Time, resource: &ResourceId, session: &mut Session) {
-        let of = |held: &Held| held.of == *resource;
+        let of = |held: &HeldSublease| held.of == *resource;
         let left: Vec<_> = self.0.iter().filter(|(_, held)| of(held)).map(|(id, _)| id.clone()).collect();
         left.iter().for_each(|id| self.give_back(now, id, session));
     }
@@ -99,7 +99,7 @@ impl Sublessee {
         }
         session.add(now, resource.clone(), config);
         lease.allow(now, session.allowance(now, &resource));
-        self.0.insert(resource, Held { of: of.clone(), lease, demand });
+        self.0.insert(resource, HeldSublease { of: of.clone(), lease, demand });
     }
 
     fn give_back(&mut self, now: Time, resource: &ResourceId, session: &mut Session) {

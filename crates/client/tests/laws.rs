@@ -164,7 +164,7 @@ impl Town {
             }
             self.check();
         }
-        assert!(self.session.deadline() > self.now, "nothing is left to do");
+        assert!(self.session.next_deadline() > self.now, "nothing is left to do");
     }
 
     /// The law: what the program may use is never more than the grantor counts.
@@ -182,8 +182,8 @@ impl Town {
 
     fn pass(&mut self, millis: u64) {
         let end = self.now + Duration::from_millis(millis);
-        while self.session.deadline() <= end {
-            self.now = self.now.max(self.session.deadline());
+        while self.session.next_deadline() <= end {
+            self.now = self.now.max(self.session.next_deadline());
             self.act();
         }
         self.now = end;

@@ -80,8 +80,8 @@ impl Story {
 
     fn wait_until(&mut self, time: Time) {
         assert!(time >= self.now, "{time} is past");
-        while self.session.deadline() <= time {
-            self.now = self.now.max(self.session.deadline());
+        while self.session.next_deadline() <= time {
+            self.now = self.now.max(self.session.next_deadline());
             self.act();
         }
         self.now = time;

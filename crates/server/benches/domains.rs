@@ -113,7 +113,7 @@ impl Square {
     /// Half a second in which nobody says anything.
     fn rest(&mut self) {
         let end = self.now + Duration::from_millis(500);
-        while let Some(due) = self.sync.deadline().filter(|due| *due <= end) {
+        while let Some(due) = self.sync.next_deadline().filter(|due| *due <= end) {
             self.now = self.now.max(due);
             self.turn();
         }

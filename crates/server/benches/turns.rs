@@ -131,7 +131,7 @@ impl Pool {
                 self.call(|node, now| node.ready(now, peer));
                 self.hear(peer, down);
             }
-            let due = self.node.deadline().unwrap_or(Time::MAX);
+            let due = self.node.next_deadline().unwrap_or(Time::MAX);
             self.now = self.now.max(due.min(next));
             if self.now >= next {
                 self.say(number);

@@ -11,7 +11,7 @@
 //! A history belongs to one life of one client, and outlives its streams. What a client says anew takes the place of what
 //! it had said, so nothing is counted twice.
 
-mod heat;
+mod hot_set;
 mod marking;
 mod origin;
 mod part;

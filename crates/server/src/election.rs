@@ -39,7 +39,7 @@
 //!             candidate.on_answer(now, id, Ok(answer));
 //!         }
 //!         Some(other) => panic!("{other:?} is for those who wait"),
-//!         None => now = candidate.deadline(),
+//!         None => now = candidate.next_deadline(),
 //!     }
 //! };
 //! assert_eq!(epoch, Epoch(2));
@@ -183,7 +183,7 @@ impl Candidate {
 
     /// When to poll again if nothing else happens.
     #[must_use]
-    pub fn deadline(&self) -> Time {
+    pub fn next_deadline(&self) -> Time {
         if !self.out.actions.is_empty() {
             return Time::ZERO;
         }
@@ -192,12 +192,12 @@ impl Candidate {
             Phase::Poised { at, .. } => *at,
             Phase::Looking(call) | Phase::Granting(call) | Phase::Campaigning { call, .. } => call.until,
             Phase::Unsure { call, next, .. } => call.map_or(*next, |call| call.until),
-            Phase::Following(following) => following.deadline(),
-            Phase::Leading(leadership) => leadership.deadline(&self.config),
-            Phase::Resigning(resigning) => resigning.deadline(self.revoking.is_empty()),
+            Phase::Following(following) => following.next_deadline(),
+            Phase::Leading(leadership) => leadership.next_deadline(&self.config),
+            Phase::Resigning(resigning) => resigning.next_deadline(self.revoking.is_empty()),
             Phase::Resigned => Time::MAX,
         };
-        phase.min(self.revoking.deadline())
+        phase.min(self.revoking.next_deadline())
     }
 
     /// Until when it may act as the leader, if it may at all: to be asked before every step that grants anything or changes the

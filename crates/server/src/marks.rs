@@ -51,7 +51,7 @@ pub struct MarkWrite {
 /// The marks of all resources of a node.
 #[derive(Clone, Debug)]
 pub(crate) struct Marks {
-    marks: BTreeMap<ResourceId, Mark>,
+    marks: BTreeMap<ResourceId, KnownMark>,
     header: Heading,
     /// Whose mark is to be raised.
     due: BTreeSet<ResourceId>,
@@ -77,7 +77,7 @@ pub(crate) struct Marks {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Mark {
+struct KnownMark {
     /// The record holds no more for certain, and perhaps less.
     most: Amount,
     /// The record holds no less for certain: so much may be out.
@@ -135,7 +135,15 @@ impl Marks {
             let kind = record.kinds.get(id).copied();
             (
                 id.clone(),
-                Mark { most, least, lasting, falling: Some(ends(id)), epoch, kind, ..Mark::default() },
+                KnownMark {
+                    most,
+                    least,
+                    lasting,
+                    falling: Some(ends(id)),
+                    epoch,
+                    kind,
+                    ..KnownMark::default()
+                },
             )
         };
         let past = record.longest().classes();
@@ -268,7 +276,7 @@ impl Marks {
     pub(crate) fn note(&mut self, now: Time, id: &ResourceId, need: Need) -> bool {
         self.align(id, need.kind);
         let found = self.marks.get(id).copied();
-        let Mark { most, least, lasting, falling, epoch, .. } = found.unwrap_or_default();
+        let KnownMark { most, least, lasting, falling, epoch, .. } = found.unwrap_or_default();
         let opening = self.header.written.is_none();
         match need.out > least {
             true => _ = self.beyond.insert(id.clone()),
@@ -422,7 +430,7 @@ impl Marks {
     ) -> MarkWrite {
         self.resigned = true;
         self.in_flight = None;
-        let value = |(id, mark): (&ResourceId, &Mark)| {
+        let value = |(id, mark): (&ResourceId, &KnownMark)| {
             let need = need(id);
             (id.clone(), need.beside(mark.least.min(need.out)))
         };
@@ -435,11 +443,11 @@ impl Marks {
 
     /// Whether there may be something to be written at `now`.
     pub(crate) fn is_due(&self, now: Time) -> bool {
-        self.deadline().is_some_and(|at| at <= now)
+        self.next_deadline().is_some_and(|at| at <= now)
     }
 
     /// When there is something to be written.
-    pub(crate) fn deadline(&self) -> Option<Time> {
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
         if self.in_flight.is_some() || self.resigned {
             return None;
         }
@@ -526,9 +534,9 @@ fn earlier(since: Time, config: &NodeConfig) -> Vec<EarlierStop> {
     earlier
 }
 
-// === impl Mark ===
+// === impl KnownMark ===
 
-impl Mark {
+impl KnownMark {
     fn ceiling(&self) -> Ceiling {
         Ceiling { total: self.least, lasting: self.lasting, rest_end: self.rest_end }
     }

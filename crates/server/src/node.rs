@@ -279,9 +279,11 @@ impl Node {
         if is_shorter {
             self.tell_longest(now);
         }
-        let deadlines =
-            self.resources.iter().map(|(_, resource)| resource.deadline().unwrap_or(resource.idle_from()));
-        deadlines.chain(self.recalls.deadline()).min()
+        let deadlines = self
+            .resources
+            .iter()
+            .map(|(_, resource)| resource.next_deadline().unwrap_or(resource.idle_from()));
+        deadlines.chain(self.recalls.next_deadline()).min()
     }
 
     /// Forgets a resource that nobody uses. Returns whether no template covered it.

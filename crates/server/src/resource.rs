@@ -316,8 +316,8 @@ impl Resource {
     }
 
     /// When there is something to let end.
-    pub(crate) fn deadline(&self) -> Option<Time> {
-        earliest([self.holders.children().deadline(), self.holders.rotation().wake()])
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        earliest([self.holders.children().next_deadline(), self.holders.rotation().wake()])
     }
 
     /// Whether it can be forgotten: nobody holds or wants any of it, and it was not asked for during a whole lease.

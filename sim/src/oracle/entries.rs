@@ -16,11 +16,11 @@ const MOST: usize = 1_000;
 pub(super) struct Entries {
     windows: Windows,
     active: Duration,
-    log: VecDeque<Entry>,
+    log: VecDeque<TierEntry>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct TierEntry {
     at: Time,
     client: u32,
     life: u32,
@@ -67,7 +67,7 @@ impl Entries {
 
     /// The first time from which a hit may count for a client: its own last entry, or one before that which may be the same.
     pub(super) fn may_count_from(&self, client: u32, life: u32, late: Duration) -> Time {
-        let is_own = |entry: &&Entry| (entry.client, entry.life) == (client, life);
+        let is_own = |entry: &&TierEntry| (entry.client, entry.life) == (client, life);
         let own = self.log.iter().rev().find(is_own).filter(|_| self.windows == Windows::Reset);
         let Some(own) = own.map(|own| own.at) else { return Time::ZERO };
         let before = self.log.iter().rev().map(|entry| entry.at).filter(|&at| at < own);
@@ -79,7 +79,7 @@ impl Entries {
     /// A client enters the tier. It counts for all if it did not have to know of an earlier entry.
     pub(super) fn enter(&mut self, at: Time, who: (u32, u32), is_known: bool) {
         let (client, life) = who;
-        self.log.push_back(Entry { at, client, life, counts: !is_known });
+        self.log.push_back(TierEntry { at, client, life, counts: !is_known });
         if self.log.len() > MOST {
             self.log.pop_front();
         }

@@ -62,8 +62,8 @@ impl Measured {
         self.demand.follow_burst(allowance.burst);
         let capacity = allowance.capacity.unwrap_or(Amount::MAX);
         if capacity > self.capacity {
-            self.demand.open_door();
-            limiter.set_door(self.demand.door(now));
+            self.demand.open_gate();
+            limiter.set_gate(self.demand.gate(now));
         }
         self.capacity = capacity;
     }
@@ -93,7 +93,7 @@ impl Measured {
         if !knocks && !looks {
             return None;
         }
-        limiter.set_door(self.demand.door(now));
+        limiter.set_gate(self.demand.gate(now));
         Some(self.said())
     }
 

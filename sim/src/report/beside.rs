@@ -35,7 +35,7 @@ const MARKS: u64 = 12;
 
 /// A system, and where it is drawn.
 #[derive(Clone, Copy)]
-struct Panel<'a> {
+struct SystemPanel<'a> {
     run: &'a ReportRun<'a>,
     recording: &'a Recording,
     top: f64,
@@ -60,7 +60,7 @@ pub fn beside(runs: &[(ReportRun<'_>, Recording)]) -> String {
     let mut bottom = TOP;
     for ((run, recording), row) in runs.iter().zip(0_u32..) {
         let top = TOP + f64::from(row) * (PANEL + GAP + STRIP + BETWEEN);
-        let panel = Panel { run, recording, top, most, most_too_much };
+        let panel = SystemPanel { run, recording, top, most, most_too_much };
         panel.draw(&mut svg);
         bottom = top + PANEL + GAP + STRIP;
     }
@@ -129,11 +129,11 @@ fn time(svg: &mut Svg, recording: &Recording, bottom: f64) {
     }
 }
 
-// === impl Panel ===
+// === impl SystemPanel ===
 
-impl Panel<'_> {
+impl SystemPanel<'_> {
     fn draw(&self, svg: &mut Svg) {
-        let Panel { run, recording, top, .. } = *self;
+        let SystemPanel { run, recording, top, .. } = *self;
         svg.words(at(LEFT, top - 12.0, 18.0), system(run.mode), &bold(INK));
         let colour = if recording.overshoot_events == 0 { INK } else { TOO_MUCH };
         let place = TextPlace { x: END, y: top - 12.0, size: 16.0, anchor: "end" };

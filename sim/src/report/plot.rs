@@ -15,15 +15,15 @@ use super::ReportRun;
 use crate::measure::{Level, Mark, Recording};
 
 /// Of one quantity, all levels.
-struct Panel {
+struct LevelPanel {
     title: &'static str,
     quantity: fn(&Level) -> f64,
 }
 
-const PANELS: [Panel; 3] = [
-    Panel { title: "wants: what is asked for", quantity: |level| level.wants },
-    Panel { title: "capacity: what each level may give out", quantity: |level| level.capacity },
-    Panel { title: "has: what each level has given out", quantity: |level| level.has },
+const PANELS: [LevelPanel; 3] = [
+    LevelPanel { title: "wants: what is asked for", quantity: |level| level.wants },
+    LevelPanel { title: "capacity: what each level may give out", quantity: |level| level.capacity },
+    LevelPanel { title: "has: what each level has given out", quantity: |level| level.has },
 ];
 
 /// Colours that most of those who see colours differently tell apart, the clients' first, then upwards.
@@ -67,7 +67,7 @@ pub fn svg(run: &ReportRun<'_>, recording: &Recording) -> String {
     SvgBackend::new().render_scene(&scene)
 }
 
-fn draw(panel: &Panel, row: usize, run: &ReportRun<'_>, recording: &Recording) -> (Vec<Plot>, Layout) {
+fn draw(panel: &LevelPanel, row: usize, run: &ReportRun<'_>, recording: &Recording) -> (Vec<Plot>, Layout) {
     let lines = levels(run).map(|(index, name, colour)| {
         let points = series(recording, index, panel.quantity);
         let line = LinePlot::new().with_data(points).with_color(colour).with_legend(name);

@@ -81,7 +81,7 @@ impl Simulation {
     fn rest_of_client(&self, client: u32) -> Option<Time> {
         let found = &self.clients[client as usize];
         let clear = found.process.stream.and_then(|stream| self.clear(stream));
-        clear.max(Some(found.mind.deadline()))
+        clear.max(Some(found.mind.next_deadline()))
     }
 
     fn clear(&self, stream: StreamRef) -> Option<Time> {

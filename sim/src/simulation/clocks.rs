@@ -75,7 +75,7 @@ impl Simulation {
         self.now.as_nanos() / 1_000_000
     }
 
-    /// It takes its time. No rng are thrown for it: all else is as it would be without.
+    /// It takes its time. Nothing is drawn for it: all else is as it would be without.
     fn under_way(&mut self, to: u32, call: ClockCall) {
         let lag = self.now.as_nanos().wrapping_mul(0x9e37_79b9_7f4a_7c15) % LONGEST;
         self.later(Duration::from_nanos(lag), Event::Clock(to, Box::new(call)));

@@ -206,7 +206,7 @@ impl Simulation {
     pub(super) fn drive_leader(&mut self, task: u32) {
         let now = self.local(Actor::Task(task));
         let candidate = self.tasks[task as usize].candidate.as_ref();
-        match candidate.is_some_and(|candidate| candidate.deadline() <= now) {
+        match candidate.is_some_and(|candidate| candidate.next_deadline() <= now) {
             true => self.drive_elector(task),
             false => self.drive_served(task),
         }
@@ -228,7 +228,7 @@ impl Simulation {
             self.drive_candidate(task);
         }
         if let Some(candidate) = &self.tasks[task as usize].candidate {
-            let deadline = candidate.deadline();
+            let deadline = candidate.next_deadline();
             // A moment that has passed is no reason to wake up in the same again.
             let soonest = self.local(Actor::Task(task)) + Duration::from_nanos(2);
             self.wake_at(Actor::Task(task), deadline.max(soonest));

@@ -167,7 +167,8 @@ impl Simulation {
         }
         let domains = self.next_domain(client).min(self.next_tell(client));
         let found = &self.clients[client as usize];
-        let deadline = found.mind.deadline().min(found.next_look).min(self.next_demand(client)).min(domains);
+        let deadline =
+            found.mind.next_deadline().min(found.next_look).min(self.next_demand(client)).min(domains);
         self.wake_at(Actor::Client(client), deadline);
     }
 

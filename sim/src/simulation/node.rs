@@ -201,7 +201,7 @@ impl Simulation {
         }
         let now = self.local(Actor::Task(task));
         self.confirm(task, now);
-        let mut touched = self.leadership(task).node.deadline().is_some_and(|due| due <= now);
+        let mut touched = self.leadership(task).node.next_deadline().is_some_and(|due| due <= now);
         let mut writes = false;
         for outputs in 0.. {
             assert!(outputs < ENDLESS, "node {task} never comes to rest:\n{}", self.trace());
@@ -226,7 +226,7 @@ impl Simulation {
         if touched {
             self.consult(|oracle, facts| oracle.watch_node(facts, task));
         }
-        if let Some(deadline) = self.leadership(task).node.deadline() {
+        if let Some(deadline) = self.leadership(task).node.next_deadline() {
             self.wake_at(Actor::Task(task), deadline);
         }
         writes

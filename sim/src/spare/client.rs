@@ -81,8 +81,8 @@ impl SpareClient {
             let capacity = change.allowance.capacity.unwrap_or(Amount::MAX);
             self.limiter.allow(now, change.allowance);
             if capacity > self.capacity {
-                self.demand.open_door();
-                self.limiter.set_door(self.demand.door(now));
+                self.demand.open_gate();
+                self.limiter.set_gate(self.demand.gate(now));
             }
             self.capacity = capacity;
         }
@@ -90,13 +90,13 @@ impl SpareClient {
     }
 
     fn say(&mut self, now: Time, wants: Amount) {
-        self.limiter.set_door(self.demand.door(now));
+        self.limiter.set_gate(self.demand.gate(now));
         self.session.set_peak(now, &resource(), self.demand.peak().map(Amount::as_f64));
         self.session.set_wants(now, &resource(), wants.as_f64());
     }
 
-    pub(super) fn deadline(&self) -> Time {
-        self.session.deadline().min(self.next_look)
+    pub(super) fn next_deadline(&self) -> Time {
+        self.session.next_deadline().min(self.next_look)
     }
 
     /// Something has come from the server.

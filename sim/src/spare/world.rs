@@ -191,7 +191,7 @@ impl SpareWorld {
         self.believed -= u128::from(before.as_micros());
         let capacity = u128::from(Amount::from_units(self.run.capacity).as_micros());
         self.report.over += u64::from(self.believed > capacity);
-        let at = self.clients[client].deadline().max(self.now);
+        let at = self.clients[client].next_deadline().max(self.now);
         if self.clients[client].due.is_none_or(|due| at < due) && at < Time::MAX {
             self.clients[client].due = Some(at);
             self.queue.put(at, SpareEvent::Client(client));
@@ -237,7 +237,7 @@ impl SpareWorld {
                 NetMessage::Up(from, action) => self.send(from, action),
             }
         }
-        if let Some(at) = self.net.deadline(node).map(|at| at.max(self.now))
+        if let Some(at) = self.net.next_deadline(node).map(|at| at.max(self.now))
             && self.due[node].is_none_or(|due| at < due)
         {
             self.due[node] = Some(at);

@@ -128,7 +128,7 @@ impl TenantsClient {
     }
 
     /// When to look again, really.
-    pub(super) fn deadline(&mut self, now: Time) -> Time {
+    pub(super) fn next_deadline(&mut self, now: Time) -> Time {
         self.domains.take_earlier();
         let tell = self.domains.next_deadline().unwrap_or(Time::MAX);
         let late = self
@@ -136,7 +136,7 @@ impl TenantsClient {
             .front()
             .map_or(Time::MAX, |&(_, asked)| asked + UNREACHABLE_AFTER + Duration::from_nanos(1));
         let look = if self.domains.scope() == Scope::Strict { self.next_look } else { Time::MAX };
-        let local = self.session.deadline().min(tell).min(late).min(look);
+        let local = self.session.next_deadline().min(tell).min(late).min(look);
         let ahead = local.since(now + self.ahead);
         if local == Time::MAX { Time::MAX } else { now + ahead }
     }

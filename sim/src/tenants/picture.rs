@@ -17,7 +17,7 @@ const BETWEEN: f64 = 16.0;
 const FIGURE: f64 = 66.0;
 
 /// Bars side by side with the same scale.
-struct Panel {
+struct BarPanel {
     title: &'static str,
     left: f64,
     right: f64,
@@ -26,15 +26,15 @@ struct Panel {
     has_sign: bool,
 }
 
-const PANELS: [Panel; 2] = [
-    Panel {
+const PANELS: [BarPanel; 2] = [
+    BarPanel {
         title: "granted beyond one who is asked for every hit (%)",
         left: 200.0,
         right: 860.0,
         figure: |report| 100.0 * report.over(),
         has_sign: true,
     },
-    Panel {
+    BarPanel {
         title: "refused although there was room (% of requests)",
         left: 920.0,
         right: 1384.0,
@@ -121,9 +121,9 @@ fn opacity(rows: &[(TenantsRun, TenantsReport)], clients: usize) -> f64 {
     if counts(rows).first() == Some(&clients) { 1.0 } else { 0.5 }
 }
 
-// === impl Panel ===
+// === impl BarPanel ===
 
-impl Panel {
+impl BarPanel {
     fn draw(&self, svg: &mut Svg, rows: &[(TenantsRun, TenantsReport)], places: &[f64], bottom: f64) {
         let figures: Vec<f64> = rows.iter().map(|(_, report)| (self.figure)(report)).collect();
         let (least, most) =

@@ -172,7 +172,7 @@ impl TenantsWorld<'_> {
             self.report.reports += u64::from(matches!(action, Action::Send { up: Up::Domains(_), .. }));
             self.send(Endpoint::Holder(number), action);
         }
-        let at = self.clients[number].deadline(self.now);
+        let at = self.clients[number].next_deadline(self.now);
         if self.clients[number].due.is_none_or(|due| at < due) && at < Time::MAX {
             self.clients[number].due = Some(at);
             self.queue.put(at, TenantsEvent::Client(number));
@@ -233,7 +233,7 @@ impl TenantsWorld<'_> {
             }
         }
         said.into_iter().for_each(|(from, action)| self.send(from, action));
-        if let Some(at) = self.net.deadline(server).map(|at| at.max(self.now))
+        if let Some(at) = self.net.next_deadline(server).map(|at| at.max(self.now))
             && self.sites[server].1.is_none_or(|due| at < due)
         {
             self.sites[server].1 = Some(at);

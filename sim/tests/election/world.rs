@@ -228,7 +228,7 @@ impl World {
         let at = &mut self.tasks[task];
         let Some(candidate) = &at.candidate else { return Ok(()) };
         // A moment that has passed is no reason to wake up in the same again.
-        at.wakes = at.clock.when(candidate.deadline()).max(now + Duration::from_nanos(1));
+        at.wakes = at.clock.when(candidate.next_deadline()).max(now + Duration::from_nanos(1));
         if at.wakes < Time::MAX {
             self.queue.put(at.wakes, Happening::Wake { task });
         }

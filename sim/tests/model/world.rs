@@ -309,7 +309,7 @@ impl World {
                 }
                 Some(Output::Parent(action)) => self.perform(Actor::Node(number), action),
                 None => {
-                    let deadline = self.sites[number].node.deadline();
+                    let deadline = self.sites[number].node.next_deadline();
                     let soon = self.sites[number].rate.at(self.real + PAUSE);
                     if deadline.is_none_or(|deadline| deadline > soon) {
                         return;

@@ -68,7 +68,7 @@ fn hear(node: &mut Node, at: Time, holders: &mut [&mut Holder]) {
                 holder.granted = (seq, grant.capacity.as_micros() / 1_000_000);
             }
         }
-        match node.deadline().filter(|&due| due <= later) {
+        match node.next_deadline().filter(|&due| due <= later) {
             Some(due) => now = now.max(due),
             None => return,
         }

@@ -86,7 +86,7 @@ impl Pair {
             if self.exchange() {
                 continue;
             }
-            let due = [&self.above, &self.node].into_iter().filter_map(DomainSync::deadline).min();
+            let due = [&self.above, &self.node].into_iter().filter_map(DomainSync::next_deadline).min();
             match due.filter(|due| *due <= end) {
                 Some(due) => self.now = self.now.max(due),
                 None => return self.now = end,

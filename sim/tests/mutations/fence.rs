@@ -97,8 +97,8 @@ impl Line {
         let end = self.now + Duration::from_secs(seconds);
         loop {
             while self.client_acts() || self.leaders_act() {}
-            let deadlines = self.leaders.iter().filter_map(Node::deadline);
-            let next = deadlines.chain([self.session.deadline()]).min().unwrap_or(end);
+            let deadlines = self.leaders.iter().filter_map(Node::next_deadline);
+            let next = deadlines.chain([self.session.next_deadline()]).min().unwrap_or(end);
             if next >= end {
                 break;
             }

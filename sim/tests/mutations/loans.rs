@@ -103,7 +103,7 @@ fn settle(node: &mut Node, begin: Time, clients: &mut [Client]) {
                 }
             }
         }
-        match node.deadline().filter(|&due| due <= end) {
+        match node.next_deadline().filter(|&due| due <= end) {
             Some(due) => now = now.max(due),
             None => return,
         }

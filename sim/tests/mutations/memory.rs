@@ -245,7 +245,7 @@ fn elected_with(without: Option<Mutation>, date: u64, revision: u64, stored: &[S
                 candidate.on_answer(now, id, Ok(answer(&call, revision, stored)));
             }
             Some(_) => {}
-            None => now = candidate.deadline(),
+            None => now = candidate.next_deadline(),
         }
     }
     panic!("never elected");

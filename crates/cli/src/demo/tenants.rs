@@ -23,13 +23,13 @@ use super::worker::{Request, TICK};
 /// All tenants.
 #[derive(Debug)]
 pub(super) struct Tenants {
-    each: Vec<Tenant>,
+    each: Vec<TenantTally>,
     fronts: Vec<Rate>,
 }
 
 /// One, and what became of its requests.
 #[derive(Debug)]
-struct Tenant {
+struct TenantTally {
     name: &'static str,
     tally: Arc<Tally>,
     task: JoinHandle<()>,
@@ -105,7 +105,7 @@ impl Tenants {
         let tenant = |habit: Habit| {
             let tally = Arc::new(Tally::default());
             let task = tokio::spawn(live(habit, fair, fronts.clone(), request.clone(), Arc::clone(&tally)));
-            Tenant { name: habit.name, tally, task }
+            TenantTally { name: habit.name, tally, task }
         };
         let each = HABITS.into_iter().map(tenant).collect();
         Ok(Tenants { each, fronts })
@@ -120,7 +120,7 @@ impl Tenants {
     pub(super) fn look(&self, now: Time) -> Vec<view::Tenant> {
         let query = Query::busiest(HABITS.len());
         let rows: Vec<Row> = self.fronts.iter().flat_map(|front| front.snapshot(&query).rows).collect();
-        let seen = |tenant: &Tenant| {
+        let seen = |tenant: &TenantTally| {
             let row = rows.iter().find(|row| row.domain == tenant.name);
             view::Tenant {
                 name: tenant.name,

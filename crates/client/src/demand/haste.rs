@@ -82,7 +82,7 @@ impl Knocks {
         self.last = None;
     }
 
-    pub(super) fn door(&self, now: Time, sure: Amount) -> KnockGate {
+    pub(super) fn gate(&self, now: Time, sure: Amount) -> KnockGate {
         match self.last {
             None => KnockGate::Open,
             Some(knock) if now.since(knock.at) >= PAUSE => KnockGate::Open,
@@ -181,14 +181,14 @@ mod tests {
     fn a_knock_that_brought_nothing_is_repeated_after_a_second_or_for_a_tenth_more() {
         let mut knocks = Knocks::default();
         let units = Amount::from_units;
-        assert_eq!(knocks.door(at(0), units(0)), KnockGate::Open);
+        assert_eq!(knocks.gate(at(0), units(0)), KnockGate::Open);
         knocks.knock(at(0), units(100));
-        assert_eq!(knocks.door(at(100), units(200)), KnockGate::Knocked);
-        assert_eq!(knocks.door(at(300), units(105)), KnockGate::Shut);
-        assert_eq!(knocks.door(at(300), units(120)), KnockGate::Open);
-        assert_eq!(knocks.door(at(1_000), units(100)), KnockGate::Open);
+        assert_eq!(knocks.gate(at(100), units(200)), KnockGate::Knocked);
+        assert_eq!(knocks.gate(at(300), units(105)), KnockGate::Shut);
+        assert_eq!(knocks.gate(at(300), units(120)), KnockGate::Open);
+        assert_eq!(knocks.gate(at(1_000), units(100)), KnockGate::Open);
         knocks.knock(at(1_000), units(100));
         knocks.open();
-        assert_eq!(knocks.door(at(1_001), units(100)), KnockGate::Open);
+        assert_eq!(knocks.gate(at(1_001), units(100)), KnockGate::Open);
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use lessor_proto::Time;
 
-use super::{Denied, Inner, Permit, Semaphore, Units, Waiting};
+use super::{Denied, Inner, Permit, Semaphore, TakenUnits, Waiting};
 use crate::waiting::{Clock, QueueGate, Step, Ticket, wait};
 
 impl Semaphore {
@@ -116,9 +116,9 @@ impl Inner {
 }
 
 impl QueueGate for Inner {
-    type Pass = Units;
+    type Pass = TakenUnits;
 
-    fn step(&self, ticket: Ticket, now: Time, waker: &Waker) -> Step<Units> {
+    fn step(&self, ticket: Ticket, now: Time, waker: &Waker) -> Step<TakenUnits> {
         let mut queue = self.lock();
         let Some(taken) = queue.units_at_head(ticket).and_then(|n| self.take(n, n, now).ok()) else {
             // Nobody knows when a permit comes back.

@@ -14,7 +14,7 @@ const OPEN: u8 = 2;
 
 #[derive(Debug)]
 pub(super) struct Knocker {
-    door: AtomicU8,
+    gate: AtomicU8,
     waker: OnceLock<Waker>,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Knocker {
 
 impl Knocker {
     pub(super) const fn new() -> Knocker {
-        Knocker { door: AtomicU8::new(SHUT), waker: OnceLock::new() }
+        Knocker { gate: AtomicU8::new(SHUT), waker: OnceLock::new() }
     }
 
     /// Wakes `waker` at the next refusal. The first to ask for that stays the one.
@@ -32,31 +32,31 @@ impl Knocker {
         }
     }
 
-    pub(super) fn set(&self, door: KnockGate) {
-        let door = match door {
+    pub(super) fn set(&self, gate: KnockGate) {
+        let gate = match gate {
             KnockGate::Open => OPEN,
             KnockGate::Knocked => KNOCKED,
             KnockGate::Shut => SHUT,
         };
-        self.door.store(door, Relaxed);
+        self.gate.store(gate, Relaxed);
     }
 
     /// Whether what is allowed may not be all that can be had.
     pub(super) fn is_hopeful(&self) -> bool {
-        self.door.load(Relaxed) != SHUT
+        self.gate.load(Relaxed) != SHUT
     }
 
     /// Something was refused, or soon will be.
     #[inline]
     pub(super) fn knock(&self) {
-        if self.door.load(Relaxed) == OPEN {
+        if self.gate.load(Relaxed) == OPEN {
             self.knock_once();
         }
     }
 
     #[cold]
     fn knock_once(&self) {
-        if self.door.compare_exchange(OPEN, KNOCKED, Relaxed, Relaxed).is_ok()
+        if self.gate.compare_exchange(OPEN, KNOCKED, Relaxed, Relaxed).is_ok()
             && let Some(waker) = self.waker.get()
         {
             waker.wake_by_ref();

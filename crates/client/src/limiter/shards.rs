@@ -20,12 +20,12 @@ const MIN_SHARE: u64 = 2;
 /// Counts of tokens. They grow only under the lock of the central bucket and shrink without it; every change is one
 /// atomic step on one word, so no ordering between words is needed.
 #[derive(Debug)]
-pub(super) struct Shards([Shard; SHARDS]);
+pub(super) struct Shards([TokenShard; SHARDS]);
 
 /// Two lines wide, because processors fetch lines in pairs.
 #[repr(align(128))]
 #[derive(Debug)]
-struct Shard {
+struct TokenShard {
     tokens: AtomicU64,
     /// Units that were asked for here and denied, since the beginning.
     denied: AtomicU64,
@@ -43,7 +43,7 @@ thread_local! {
 
 impl Shards {
     pub(super) const fn new() -> Shards {
-        Shards([const { Shard::new() }; SHARDS])
+        Shards([const { TokenShard::new() }; SHARDS])
     }
 
     /// Spends `n` tokens of this thread's shard if they are there: the fast path.
@@ -101,16 +101,16 @@ impl Shards {
     }
 
     #[inline]
-    fn mine(&self) -> &Shard {
+    fn mine(&self) -> &TokenShard {
         &self.0[lane() % SHARDS]
     }
 }
 
-// === impl Shard ===
+// === impl TokenShard ===
 
-impl Shard {
-    const fn new() -> Shard {
-        Shard { tokens: AtomicU64::new(0), denied: AtomicU64::new(0), metered: AtomicU64::new(0) }
+impl TokenShard {
+    const fn new() -> TokenShard {
+        TokenShard { tokens: AtomicU64::new(0), denied: AtomicU64::new(0), metered: AtomicU64::new(0) }
     }
 }
 

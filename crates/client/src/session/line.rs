@@ -183,7 +183,7 @@ impl OpenStream {
     }
 
     /// When something is to be done if nothing is said.
-    pub(super) fn deadline(&self) -> Time {
+    pub(super) fn next_deadline(&self) -> Time {
         self.silent_at().min(self.next_beat).min(self.released_by)
     }
 }

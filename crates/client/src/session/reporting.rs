@@ -15,7 +15,7 @@ const REMEMBERED: usize = 4_096;
 
 /// The scope of a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Scope {
+enum ReportScope {
     /// Everything held is to be renewed. What must go alone does not ride along: a refusal would cost the renewal.
     Heartbeat,
     /// The resources that are due.
@@ -38,7 +38,7 @@ impl Session {
         if now < open.next_beat {
             return self.report_due(now, open.id, Some(open.epoch));
         }
-        let beat = self.report_up(now, open.id, Some(open.epoch), Scope::Heartbeat)?;
+        let beat = self.report_up(now, open.id, Some(open.epoch), ReportScope::Heartbeat)?;
         if let LineState::Open(open) = &mut self.streams.line {
             open.next_beat = now + open.pace;
             open.last_beat = self.last_id;
@@ -49,19 +49,25 @@ impl Session {
     /// A report of everything that is due, or of one resource that must go alone.
     pub(super) fn report_due(&mut self, now: Time, stream: u64, epoch: Option<Epoch>) -> Option<Action> {
         let due = self.entries.iter().filter(|entry| entry.is_open() && entry.due <= now);
-        let scope = due.map(|entry| if entry.alone { Scope::Alone } else { Scope::Due });
+        let scope = due.map(|entry| if entry.alone { ReportScope::Alone } else { ReportScope::Due });
         // What goes together goes first.
-        let scope = scope.reduce(|a, b| if a == Scope::Due { a } else { b })?;
+        let scope = scope.reduce(|a, b| if a == ReportScope::Due { a } else { b })?;
         self.report_up(now, stream, epoch, scope)
     }
 
     /// Nothing, if the program is to hear first of what the report gives back.
-    fn report_up(&mut self, now: Time, stream: u64, epoch: Option<Epoch>, scope: Scope) -> Option<Action> {
-        let most = if scope == Scope::Alone { 1 } else { self.config.batch };
+    fn report_up(
+        &mut self,
+        now: Time,
+        stream: u64,
+        epoch: Option<Epoch>,
+        scope: ReportScope,
+    ) -> Option<Action> {
+        let most = if scope == ReportScope::Alone { 1 } else { self.config.batch };
         let is_spoken_of = |entry: &Entry| {
             entry.is_open()
-                && entry.alone == (scope == Scope::Alone)
-                && (entry.due <= now || scope == Scope::Heartbeat && entry.holding.demand_has_changed())
+                && entry.alone == (scope == ReportScope::Alone)
+                && (entry.due <= now || scope == ReportScope::Heartbeat && entry.holding.demand_has_changed())
         };
         let places = (0..self.entries.len()).filter(|&place| is_spoken_of(&self.entries[place]));
         let places: Vec<usize> = places.take(most).collect();
@@ -78,7 +84,7 @@ impl Session {
         let report = StreamReport {
             id,
             target_epoch: epoch,
-            renew_all: scope == Scope::Heartbeat,
+            renew_all: scope == ReportScope::Heartbeat,
             reports: reports.collect(),
         };
         self.sent.note(id, now, report.reports.len(), REMEMBERED);

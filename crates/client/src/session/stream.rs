@@ -42,7 +42,7 @@ impl Session {
             LineState::Opening { since, timeout, .. } if self.fence.is_some() => since + timeout,
             LineState::Opening { since, timeout, .. } => self.next_report().min(since + timeout),
             LineState::Open(_) if !streams.unsaid.is_empty() || !streams.wished.is_empty() => Time::ZERO,
-            LineState::Open(open) => self.next_due().min(open.deadline()),
+            LineState::Open(open) => self.next_due().min(open.next_deadline()),
         }
     }
 

@@ -39,7 +39,7 @@ pub(super) struct Driver {
     line: ParentLine,
     registry: Arc<Registry>,
     commands: mpsc::UnboundedReceiver<Command>,
-    open: BTreeMap<ResourceId, Held>,
+    open: BTreeMap<ResourceId, DrivenResource>,
     subleases: Sublessee,
     /// The way in use when it was last looked at.
     transport: Transport,
@@ -54,7 +54,7 @@ pub(super) struct Driver {
     alone: bool,
 }
 
-struct Held {
+struct DrivenResource {
     opening: OpenResource,
     /// No handle is left, or the client is closing: nothing is allowed, and it is released when nothing is in use.
     leaving: bool,
@@ -65,7 +65,7 @@ struct Stopping {
     done: Vec<oneshot::Sender<()>>,
 }
 
-enum Event {
+enum DriverEvent {
     Deadline,
     Command(Command),
     Alone,
@@ -117,29 +117,29 @@ impl Driver {
         }
     }
 
-    async fn next_event(&mut self) -> Event {
-        let deadline = self.deadline();
+    async fn next_event(&mut self) -> DriverEvent {
+        let deadline = self.next_deadline();
         tokio::select! {
-            () = clock::sleep_until(deadline) => Event::Deadline,
-            heard = self.line.hear() => Event::Heard(heard),
-            command = self.commands.recv(), if !self.alone => command.map_or(Event::Alone, Event::Command),
+            () = clock::sleep_until(deadline) => DriverEvent::Deadline,
+            heard = self.line.hear() => DriverEvent::Heard(heard),
+            command = self.commands.recv(), if !self.alone => command.map_or(DriverEvent::Alone, DriverEvent::Command),
         }
     }
 
-    fn deadline(&self) -> Time {
+    fn next_deadline(&self) -> Time {
         let end = self.stopping.as_ref().map_or(Time::MAX, |stopping| stopping.until);
-        self.session.deadline().min(self.next_tick).min(self.next_tell).min(end)
+        self.session.next_deadline().min(self.next_tick).min(self.next_tell).min(end)
     }
 
-    fn handle(&mut self, now: Time, event: Event) {
+    fn handle(&mut self, now: Time, event: DriverEvent) {
         match event {
-            Event::Deadline => {}
-            Event::Alone => {
+            DriverEvent::Deadline => {}
+            DriverEvent::Alone => {
                 self.alone = true;
                 self.stop(now, None);
             }
-            Event::Heard(heard) => self.take(now, heard),
-            Event::Command(command) => {
+            DriverEvent::Heard(heard) => self.take(now, heard),
+            DriverEvent::Command(command) => {
                 self.obey(now, command);
                 // What was said in one breath is asked for in one request.
                 while let Ok(command) = self.commands.try_recv() {
@@ -197,7 +197,7 @@ impl Driver {
         opening.enforcer.allow(now, self.session.allowance(now, &opening.resource));
         self.session.set_in_use(now, &opening.resource, opening.enforcer.in_use());
         self.next_tick = self.next_tick.min(now);
-        self.open.insert(opening.resource.clone(), Held { opening, leaving: false });
+        self.open.insert(opening.resource.clone(), DrivenResource { opening, leaving: false });
     }
 
     fn take(&mut self, now: Time, event: session::Event) {
@@ -336,14 +336,14 @@ impl Driver {
     }
 
     /// The resource that is open under `resource`, if it is still that opening.
-    fn held(&mut self, resource: &ResourceId, generation: u64) -> Option<&mut Held> {
+    fn held(&mut self, resource: &ResourceId, generation: u64) -> Option<&mut DrivenResource> {
         self.open.get_mut(resource).filter(|held| held.opening.generation == generation)
     }
 }
 
-// === impl Held ===
+// === impl DrivenResource ===
 
-impl Held {
+impl DrivenResource {
     /// Nothing more is given out. Permits that are out last as long as the lease, until then and on from there.
     fn leave(&mut self, now: Time, until: Time) {
         self.leaving = true;
@@ -354,7 +354,7 @@ impl Held {
     fn wants(&mut self, now: Time) -> f64 {
         let OpenResource { enforcer, demand, .. } = &mut self.opening;
         let wants = enforcer.observe(now, demand);
-        enforcer.set_door(demand.door(now));
+        enforcer.set_gate(demand.gate(now));
         if self.leaving { 0.0 } else { wants.as_f64() }
     }
 
@@ -371,8 +371,8 @@ impl Held {
         let (before, held) = (view.borrow().rung, view.borrow().capacity);
         demand.follow_burst(allowance.burst);
         if allowance.capacity > held {
-            demand.open_door();
-            enforcer.set_door(demand.door(now));
+            demand.open_gate();
+            enforcer.set_gate(demand.gate(now));
         }
         log(now, before, &change);
         view.send_if_modified(|view| view.apply(change));

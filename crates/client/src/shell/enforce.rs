@@ -21,7 +21,7 @@ pub(super) trait Enforce: Send + Sync {
         demand.wants()
     }
     /// Whether the next refusal is told.
-    fn set_door(&self, _door: KnockGate) {}
+    fn set_gate(&self, _gate: KnockGate) {}
     /// The amount that cannot be given up at this moment.
     fn in_use(&self) -> Amount;
     /// Is woken when there are units to ask for.
@@ -52,8 +52,8 @@ impl Enforce for Limiter {
         demand.knock(now, &self.attempts(now), held)
     }
 
-    fn set_door(&self, door: KnockGate) {
-        Limiter::set_door(self, door);
+    fn set_gate(&self, gate: KnockGate) {
+        Limiter::set_gate(self, gate);
     }
 
     fn in_use(&self) -> Amount {

@@ -19,7 +19,7 @@ use crate::session::{Action, Event, Failure};
 #[derive(Debug)]
 pub struct ParentLine {
     link: Link,
-    request: Option<Request>,
+    request: Option<LineRequest>,
     stream: Option<Stream>,
     /// The failure of a stream that took nothing more, with the number of the stream.
     broken: Option<(u64, Failure)>,
@@ -27,7 +27,7 @@ pub struct ParentLine {
     has_met_unknown: bool,
 }
 
-struct Request {
+struct LineRequest {
     id: ReportId,
     outcome: Pin<Box<dyn Future<Output = Outcome> + Send>>,
 }
@@ -65,11 +65,11 @@ impl ParentLine {
             Action::Change(_) | Action::News(_) => {}
             Action::Ask { id, to, ask } => {
                 debug!(id = id.0, %to, resources = ask.reports.len(), "asking");
-                self.request = Some(Request { id, outcome: Box::pin(self.link.ask(&to, &ask)) });
+                self.request = Some(LineRequest { id, outcome: Box::pin(self.link.ask(&to, &ask)) });
             }
             Action::Release { id, to, release } => {
                 debug!(id = id.0, %to, resources = release.resources.len(), "releasing");
-                self.request = Some(Request { id, outcome: Box::pin(self.link.release(&to, &release)) });
+                self.request = Some(LineRequest { id, outcome: Box::pin(self.link.release(&to, &release)) });
             }
             Action::Connect { id, to, hello } => {
                 debug!(stream = id, %to, "connecting");
@@ -118,7 +118,7 @@ impl ParentLine {
     }
 }
 
-async fn answer(request: &mut Option<Request>) -> Event {
+async fn answer(request: &mut Option<LineRequest>) -> Event {
     let Some(asked) = request else { return std::future::pending().await };
     let (id, outcome) = (asked.id, asked.outcome.as_mut().await);
     *request = None;
@@ -155,11 +155,11 @@ async fn down(stream: &mut Option<Stream>) -> Event {
     }
 }
 
-// === impl Request ===
+// === impl LineRequest ===
 
-impl std::fmt::Debug for Request {
+impl std::fmt::Debug for LineRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Request").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("LineRequest").field("id", &self.id).finish_non_exhaustive()
     }
 }
 

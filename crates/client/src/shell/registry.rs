@@ -29,7 +29,7 @@ pub(super) enum Registered {
 }
 
 /// Something that is open.
-enum Held {
+enum OpenCore {
     Rate(Arc<Core<Limiter>>),
     Gauge(Arc<Core<Semaphore>>),
 }
@@ -57,7 +57,7 @@ impl Registry {
     pub(super) fn metrics(&self, named: Option<usize>) -> Metrics {
         let (counts, transport) = self.counts();
         // Nobody who opens something waits for a look at all domains.
-        let held: Vec<Held> = self.lock().values().filter_map(Registered::held).collect();
+        let held: Vec<OpenCore> = self.lock().values().filter_map(Registered::held).collect();
         Metrics { counts, transport, resources: held.iter().map(|held| held.metrics(named)).collect() }
     }
 
@@ -81,21 +81,21 @@ impl Registered {
         }
     }
 
-    fn held(&self) -> Option<Held> {
+    fn held(&self) -> Option<OpenCore> {
         match self {
-            Registered::Rate(core) => core.upgrade().map(Held::Rate),
-            Registered::Gauge(core, _) => core.upgrade().map(Held::Gauge),
+            Registered::Rate(core) => core.upgrade().map(OpenCore::Rate),
+            Registered::Gauge(core, _) => core.upgrade().map(OpenCore::Gauge),
         }
     }
 }
 
-// === impl Held ===
+// === impl OpenCore ===
 
-impl Held {
+impl OpenCore {
     fn metrics(&self, named: Option<usize>) -> ResourceMetrics {
         match self {
-            Held::Rate(core) => core.metrics(named),
-            Held::Gauge(core) => core.metrics(),
+            OpenCore::Rate(core) => core.metrics(named),
+            OpenCore::Gauge(core) => core.metrics(),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::waiting::Clock;
 
 /// A request that waits, and whom to tell that the domains of a part have something to send.
 #[derive(Clone, Copy)]
-struct Waiting<'a, F> {
+struct WaitingRequest<'a, F> {
     request: &'a Combination<'a>,
     notify: F,
 }
@@ -41,7 +41,7 @@ impl Combination<'_> {
         notify: impl Fn(usize),
     ) -> Result<TogetherPermit, TogetherDenied> {
         self.check()?;
-        until_granted(&Waiting { request: self, notify }, clock, max_wait).await
+        until_granted(&WaitingRequest { request: self, notify }, clock, max_wait).await
     }
 
     /// The parts whose domains have something to send earlier than they had before: see [`Domains::take_earlier`].
@@ -62,9 +62,9 @@ impl Combination<'_> {
     }
 }
 
-// === impl Waiting ===
+// === impl WaitingRequest ===
 
-impl<F: Fn(usize)> Request for Waiting<'_, F> {
+impl<F: Fn(usize)> Request for WaitingRequest<'_, F> {
     type Granted = TogetherPermit;
     type Refusal = Refusal;
     type Denied = TogetherDenied;

@@ -10,13 +10,13 @@ pub(crate) struct Ticket(u64);
 /// Places in the order in which they were taken.
 #[derive(Default, Debug)]
 pub(crate) struct Queue {
-    places: VecDeque<Place>,
+    places: VecDeque<QueuePlace>,
     next: u64,
     units: u64,
 }
 
 #[derive(Debug)]
-struct Place {
+struct QueuePlace {
     ticket: Ticket,
     units: u32,
     waker: Option<Waker>,
@@ -47,7 +47,7 @@ impl Queue {
         let ticket = Ticket(self.next);
         self.next += 1;
         self.units += u64::from(units);
-        self.places.push_back(Place { ticket, units, waker: None });
+        self.places.push_back(QueuePlace { ticket, units, waker: None });
         ticket
     }
 

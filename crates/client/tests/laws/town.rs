@@ -110,7 +110,7 @@ impl Town {
             }
         }
         self.check();
-        assert!(self.session.deadline() > self.now, "nothing is left to do");
+        assert!(self.session.next_deadline() > self.now, "nothing is left to do");
     }
 
     fn send(&mut self, id: u64, up: Up) {
@@ -173,7 +173,7 @@ impl Town {
             let arrival = self.wires.iter().filter_map(Wire::next).map(|(time, _)| time).min();
             let ends = self.out.values().map(|(_, until)| *until).min();
             let next =
-                self.session.deadline().min(arrival.unwrap_or(Time::MAX)).min(ends.unwrap_or(Time::MAX));
+                self.session.next_deadline().min(arrival.unwrap_or(Time::MAX)).min(ends.unwrap_or(Time::MAX));
             if next > end {
                 break;
             }

@@ -29,16 +29,16 @@ pub struct Allowance {
 pub struct Rights {
     identity: Box<str>,
     place: RulePlace,
-    resources: Resources,
-    reach: Reach,
+    resources: ResourcePatterns,
+    reach: StatedLimits,
 }
 
 /// The resources that a holder may hold: those that fit a pattern of each list.
-type Resources = SmallVec<[Arc<[Glob]>; 1]>;
+type ResourcePatterns = SmallVec<[Arc<[Glob]>; 1]>;
 
 /// Limits on what a holder says of itself, or of those below it.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Reach {
+enum StatedLimits {
     Client(Allowance),
     Node { most_clients: Option<u64>, most_priority: Option<i64> },
 }
@@ -61,7 +61,7 @@ impl Rights {
         allowance: Allowance,
     ) -> Rights {
         let resources = resources.into_iter().collect();
-        Rights { identity: identity.into(), place, resources, reach: Reach::Client(allowance) }
+        Rights { identity: identity.into(), place, resources, reach: StatedLimits::Client(allowance) }
     }
 
     pub(super) fn of_node(
@@ -70,8 +70,8 @@ impl Rights {
         most_clients: Option<u64>,
         most_priority: Option<i64>,
     ) -> Rights {
-        let reach = Reach::Node { most_clients, most_priority };
-        Rights { identity: identity.into(), place, resources: Resources::new(), reach }
+        let reach = StatedLimits::Node { most_clients, most_priority };
+        Rights { identity: identity.into(), place, resources: ResourcePatterns::new(), reach }
     }
 
     /// Only what both allow, with the limits of the first: a rule has them, and a token has none.
@@ -90,8 +90,10 @@ impl Rights {
     pub(super) fn counts_plainly(&self) -> bool {
         let is_plain = |allowance| allowance == Allowance::default();
         match self.reach {
-            Reach::Client(allowance) => is_plain(allowance),
-            Reach::Node { most_clients, most_priority } => most_clients.is_none() && most_priority.is_none(),
+            StatedLimits::Client(allowance) => is_plain(allowance),
+            StatedLimits::Node { most_clients, most_priority } => {
+                most_clients.is_none() && most_priority.is_none()
+            }
         }
     }
 
@@ -116,8 +118,8 @@ impl Rights {
     /// When the holder may not ask with that priority; the report is as it was.
     pub fn limit(&self, report: &mut Report) -> Result<Option<Denial>, Denial> {
         match self.reach {
-            Reach::Client(allowance) => self.limit_client(allowance, report),
-            Reach::Node { most_clients, most_priority } => {
+            StatedLimits::Client(allowance) => self.limit_client(allowance, report),
+            StatedLimits::Node { most_clients, most_priority } => {
                 Ok(self.limit_node(most_clients, most_priority, report))
             }
         }

@@ -34,15 +34,15 @@ pub(super) struct Rounds {
 /// The hits that were said in one round.
 #[derive(Clone, Debug, Default)]
 struct Round {
-    sums: BTreeMap<Place, Sum>,
+    sums: BTreeMap<GrainKey, Sum>,
     /// The hits of each that said something; of few places, in no order.
-    said: BTreeMap<DeltaOrigin, Vec<(Place, u32)>>,
+    said: BTreeMap<DeltaOrigin, Vec<(GrainKey, u32)>>,
     /// When each tier was entered, at the earliest, by two of those that said so.
     entered: BTreeMap<(u32, u32), Entered>,
 }
 
 /// A policy, a tier of it, and a grain of time.
-type Place = (u32, u32, u64);
+type GrainKey = (u32, u32, u64);
 
 /// The hits of one place.
 #[derive(Clone, Copy, Debug)]

@@ -17,7 +17,7 @@ use lessor_proto::{ResourceId, Time};
 
 use self::uplink::Uplink;
 use self::walks::{SWEEP, Walks};
-use super::heat::Heat;
+use super::hot_set::HotSet;
 use super::marking::Marking;
 use super::origin::DeltaOrigin;
 use super::state::DomainState;
@@ -56,7 +56,7 @@ pub(crate) struct SharedDomains {
     below: Census,
     domains: BTreeMap<Arc<str>, DomainState>,
     pub(super) hot: BTreeSet<Arc<str>>,
-    heat: Heat,
+    hot_set: HotSet,
     members: BTreeMap<Peer, Subscriber>,
     by_origin: BTreeMap<DeltaOrigin, Peer>,
     /// The peers that are to be told something, by the time for it.
@@ -86,7 +86,7 @@ impl SharedDomains {
             below: Census::default(),
             domains: BTreeMap::new(),
             hot: BTreeSet::new(),
-            heat: Heat::default(),
+            hot_set: HotSet::default(),
             members: BTreeMap::new(),
             by_origin: BTreeMap::new(),
             due: BTreeSet::new(),
@@ -111,7 +111,7 @@ impl SharedDomains {
         });
         let gone: Vec<Arc<str>> =
             self.hot.iter().filter(|name| !self.domains.contains_key(*name)).cloned().collect();
-        gone.iter().for_each(|name| self.set_heat(now, name, false));
+        gone.iter().for_each(|name| self.set_hot(now, name, false));
         let hot: Vec<Arc<str>> = self.hot.iter().cloned().collect();
         hot.iter().for_each(|name| self.expect(name, now));
         // What was said above by others is not taken up there, and what came from there was not here.
@@ -170,7 +170,7 @@ impl SharedDomains {
         let walk = if is_any { Some(self.walks.due()) } else { None };
         let due = self.due.first().map(|&(at, _)| at);
         let round = self.rounds.first().map(|&(at, _)| at);
-        due.into_iter().chain(walk).chain(round).chain(self.heat.due()).chain(self.uplink.due()).min()
+        due.into_iter().chain(walk).chain(round).chain(self.hot_set.due()).chain(self.uplink.due()).min()
     }
 
     /// The next one who is to be told something; the caller either tells it or puts it off.
@@ -201,7 +201,7 @@ impl SharedDomains {
         let all = self.all();
         let member = self.members.get_mut(&peer)?;
         let count = count_for(member, all);
-        self.heat.catch_up(member, &self.hot);
+        self.hot_set.catch_up(member, &self.hot);
         let mut news = DomainNews {
             resource: self.resource.clone(),
             version: self.policies.version(),
@@ -220,7 +220,7 @@ impl SharedDomains {
             member.serves.retain(|name| self.hot.contains(name));
         }
         while news.hot.len() + news.calm.len() < MOST_DOMAINS
-            && let Some((name, is_hot)) = member.heat.pop_first()
+            && let Some((name, is_hot)) = member.hot_changes.pop_first()
         {
             match is_hot {
                 true => news.hot.push(name),
@@ -292,14 +292,14 @@ impl SharedDomains {
             // To add up what all did takes long, so that is not done for each that says everything anew.
             self.expect(&name, now + PACE);
         } else if state.is_warm(now) && self.hot.len() < MOST_HOT {
-            self.set_heat(now, &name, true);
+            self.set_hot(now, &name, true);
         }
     }
 
     /// A domain is hot above.
     fn make_hot(&mut self, now: Time, name: &Arc<str>) {
         if self.hot.len() < MOST_HOT {
-            self.set_heat(now, name, true);
+            self.set_hot(now, name, true);
         }
     }
 
@@ -333,14 +333,14 @@ impl SharedDomains {
     }
 
     /// A domain is hot from here on, or not any more: all are told, and those who serve it what the others did.
-    fn set_heat(&mut self, now: Time, name: &Arc<str>, is_hot: bool) {
+    fn set_hot(&mut self, now: Time, name: &Arc<str>, is_hot: bool) {
         match is_hot {
             true => self.hot.insert(Arc::clone(name)),
             false => self.hot.remove(name),
         };
         // Telling all of many takes long, and of many each keeps so little to itself that it is not urgent.
         let members = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
-        self.heat.note(name, is_hot, now + PACE.max(PER_MEMBER * members));
+        self.hot_set.note(name, is_hot, now + PACE.max(PER_MEMBER * members));
         if let Some(state) = self.domains.get_mut(name) {
             state.rounds.clear();
             state.rounds.close();

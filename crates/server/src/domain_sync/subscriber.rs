@@ -18,8 +18,8 @@ pub(super) struct Subscriber {
     /// It was told nothing yet.
     pub(super) begins: bool,
     /// Which domains have become hot, or not, and are still to be told.
-    pub(super) heat: BTreeMap<Arc<str>, bool>,
-    /// The number of changes in the log that it was told, or that are in `heat`; absent before it was told all that
+    pub(super) hot_changes: BTreeMap<Arc<str>, bool>,
+    /// The number of changes in the log that it was told, or that are in `hot_changes`; absent before it was told all that
     /// are hot.
     pub(super) heat_seen: Option<u64>,
     /// Of which domains it is to be told what others did.
@@ -54,7 +54,7 @@ impl Subscriber {
             heard: 0,
             heard_at: now,
             begins: true,
-            heat: BTreeMap::new(),
+            hot_changes: BTreeMap::new(),
             heat_seen: None,
             pending: BTreeMap::new(),
             serves: BTreeSet::new(),
@@ -70,7 +70,7 @@ impl Subscriber {
     }
 
     pub(super) fn has_news(&self) -> bool {
-        !self.heat.is_empty() || !self.pending.is_empty()
+        !self.hot_changes.is_empty() || !self.pending.is_empty()
     }
 
     /// It is to be told what others did with a domain since it was last told.

@@ -17,7 +17,7 @@ use crate::streams::{Peer, PeerTable};
 pub struct DomainSync {
     /// The resources whose domains are shared, and what there is of them once a client has reported any.
     resources: BTreeMap<ResourceId, Shared>,
-    streams: PeerTable<Stream>,
+    streams: PeerTable<SyncStream>,
     /// When resources have something to say.
     timeline: BTreeSet<(Time, ResourceId)>,
     rules: Rules,
@@ -36,7 +36,7 @@ struct Shared {
 
 /// A stream.
 #[derive(Clone, Debug)]
-struct Stream {
+struct SyncStream {
     hello: Hello,
     /// Of whose domains something was reported on it.
     resources: BTreeSet<ResourceId>,
@@ -127,7 +127,7 @@ impl DomainSync {
                 }
             }
             DomainEvent::Opened { peer, hello } => {
-                self.streams.insert(peer, Stream { hello, resources: BTreeSet::new() });
+                self.streams.insert(peer, SyncStream { hello, resources: BTreeSet::new() });
             }
             DomainEvent::Closed { peer } => {
                 let Some(stream) = self.streams.remove(peer) else { return };
@@ -162,7 +162,7 @@ impl DomainSync {
         }
     }
 
-    /// The next thing to be said at `now`; nothing if all is said until [`DomainSync::deadline`], which has come already where
+    /// The next thing to be said at `now`; nothing if all is said until [`DomainSync::next_deadline`], which has come already where
     /// more is to be done than in one turn. `takes` says whether a stream takes something: what is for one that does not is kept
     /// until [`DomainSync::ready`].
     pub fn poll(&mut self, now: Time, mut takes: impl FnMut(Peer) -> bool) -> Option<DomainOutput> {
@@ -192,7 +192,7 @@ impl DomainSync {
 
     /// When to poll again, if nothing else happens.
     #[must_use]
-    pub fn deadline(&self) -> Option<Time> {
+    pub fn next_deadline(&self) -> Option<Time> {
         self.timeline.first().map(|&(at, _)| at)
     }
 
@@ -220,7 +220,7 @@ impl DomainSync {
     }
 
     fn hear(&mut self, now: Time, peer: Peer, report: DomainReport) {
-        let Some(Stream { hello, resources }) = self.streams.get_mut(peer) else { return };
+        let Some(SyncStream { hello, resources }) = self.streams.get_mut(peer) else { return };
         let Some(shared) = self.resources.get_mut(&report.resource) else { return };
         let (id, policies) = (report.resource.clone(), &shared.policies);
         resources.insert(id.clone());

@@ -14,14 +14,14 @@ use lessor_proto::{Drift, Epoch, Time};
 /// clock.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ClockBounds {
-    epochs: BTreeMap<Epoch, Reading>,
+    epochs: BTreeMap<Epoch, ClockReading>,
     /// Times that one's own clock did not show, each with the moment at which that was noticed.
     losses: VecDeque<(Time, Duration)>,
 }
 
 /// A clock showed this after that moment of one's own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Reading {
+struct ClockReading {
     asked: Time,
     shown: Time,
 }
@@ -40,7 +40,7 @@ impl ClockBounds {
         let since = self.losses.iter().filter(|&&(noticed, _)| asked <= noticed);
         let lost = since.map(|&(_, lost)| lost).sum();
         let Some(asked) = asked.checked_earlier(lost) else { return };
-        let reading = Reading { asked, shown };
+        let reading = ClockReading { asked, shown };
         let known = self.epochs.entry(epoch).or_insert(reading);
         let both = asked.max(known.asked);
         if reading.latest(both, drift) < known.latest(both, drift) {
@@ -82,9 +82,9 @@ impl ClockBounds {
     }
 }
 
-// === impl Reading ===
+// === impl ClockReading ===
 
-impl Reading {
+impl ClockReading {
     /// Both clocks may err: one's own may be slow, and the other one fast.
     fn latest(&self, now: Time, drift: Drift) -> Time {
         drift.grantor_end(self.shown, now.since(self.asked))

@@ -110,7 +110,7 @@ impl Following {
         context.out.unwatch(self.watch);
     }
 
-    pub(super) fn deadline(&self) -> Time {
-        self.read.deadline()
+    pub(super) fn next_deadline(&self) -> Time {
+        self.read.next_deadline()
     }
 }

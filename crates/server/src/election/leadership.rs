@@ -52,11 +52,11 @@ pub(super) struct Leadership {
     since: Time,
     /// From then on nobody before us acts any more, even if the last was deposed by hand.
     alone: Time,
-    stage: Stage,
+    stage: LeadershipStage,
 }
 
 #[derive(Clone, Debug)]
-enum Stage {
+enum LeadershipStage {
     /// Reads what those before have left.
     Reading(Reader),
     /// Writes that they are not the last, and not closed.
@@ -107,7 +107,7 @@ impl Leadership {
             acting: true,
             since: now,
             alone: Time::MAX,
-            stage: Stage::Reading(Reader::new(now, config)),
+            stage: LeadershipStage::Reading(Reader::new(now, config)),
         }
     }
 
@@ -117,7 +117,7 @@ impl Leadership {
 
     /// Whether the election has been told of.
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.stage, Stage::Open { .. })
+        matches!(self.stage, LeadershipStage::Open { .. })
     }
 
     /// Returns the writer with all that a leader that resigns still has to write. At the end of it the record is
@@ -125,8 +125,10 @@ impl Leadership {
     /// either.
     pub(super) fn into_writer(self, now: Time) -> Option<Writer> {
         let mut writer = match self.stage {
-            Stage::Reading(_) => return None,
-            Stage::Opening { writer, .. } | Stage::Ready { writer, .. } | Stage::Open { writer } => writer,
+            LeadershipStage::Reading(_) => return None,
+            LeadershipStage::Opening { writer, .. }
+            | LeadershipStage::Ready { writer, .. }
+            | LeadershipStage::Open { writer } => writer,
         };
         if self.alone <= now {
             writer.close(now);
@@ -163,7 +165,7 @@ impl Leadership {
     }
 
     pub(super) fn write(&mut self, change: RecordChange, config: &ElectionConfig) -> Option<Ticket> {
-        let Stage::Open { writer } = &mut self.stage else { return None };
+        let LeadershipStage::Open { writer } = &mut self.stage else { return None };
         // A successor waits for so long: it must not be told less than what we do.
         let terms =
             change.terms.map(|terms| Terms { authority: terms.authority.max(config.authority), ..terms });
@@ -183,8 +185,10 @@ impl Leadership {
         self.keep.advance(context, || Call::KeepAlive { lease });
         self.look.advance(context, || Call::Read { key: key.clone() });
         match &mut self.stage {
-            Stage::Reading(reader) => reader.advance(context),
-            Stage::Opening { writer, .. } | Stage::Ready { writer, .. } | Stage::Open { writer } => {
+            LeadershipStage::Reading(reader) => reader.advance(context),
+            LeadershipStage::Opening { writer, .. }
+            | LeadershipStage::Ready { writer, .. }
+            | LeadershipStage::Open { writer } => {
                 writer.advance(context);
             }
         }
@@ -204,15 +208,15 @@ impl Leadership {
         Ok(())
     }
 
-    pub(super) fn deadline(&self, config: &ElectionConfig) -> Time {
+    pub(super) fn next_deadline(&self, config: &ElectionConfig) -> Time {
         let lapse = self.stands_until(config).filter(|_| self.acting).unwrap_or(Time::MAX);
         let record = match &self.stage {
-            Stage::Reading(reader) => reader.deadline(),
-            Stage::Opening { writer, .. } | Stage::Ready { writer, .. } | Stage::Open { writer } => {
-                writer.deadline()
-            }
+            LeadershipStage::Reading(reader) => reader.next_deadline(),
+            LeadershipStage::Opening { writer, .. }
+            | LeadershipStage::Ready { writer, .. }
+            | LeadershipStage::Open { writer } => writer.next_deadline(),
         };
-        lapse.min(self.keep.deadline()).min(self.look.deadline()).min(record)
+        lapse.min(self.keep.next_deadline()).min(self.look.next_deadline()).min(record)
     }
 
     fn stands_until(&self, config: &ElectionConfig) -> Option<Time> {
@@ -282,26 +286,29 @@ impl Leadership {
         result: Result<Answer, Failure>,
     ) -> Result<(), End> {
         match &mut self.stage {
-            Stage::Reading(reader) if reader.awaits(id) => {
+            LeadershipStage::Reading(reader) if reader.awaits(id) => {
                 let Some((stored, cluster)) = reader.on_answer(context, result) else { return Ok(()) };
                 self.open(context, &stored, cluster)?;
             }
-            Stage::Opening { writer, record } if writer.awaits(id) => {
+            LeadershipStage::Opening { writer, record } if writer.awaits(id) => {
                 match writer.on_answer(context, result) {
                     Wrote::Nothing => {}
                     Wrote::Tickets(_) => {
-                        self.stage = Stage::Ready { writer: writer.clone(), record: record.clone() };
+                        self.stage =
+                            LeadershipStage::Ready { writer: writer.clone(), record: record.clone() };
                     }
                     Wrote::Deposed => return Err(End::Deposed),
                 }
             }
-            Stage::Open { writer } if writer.awaits(id) => match writer.on_answer(context, result) {
-                Wrote::Nothing => {}
-                Wrote::Tickets(tickets) => {
-                    tickets.into_iter().for_each(|ticket| context.out.tell(Event::Written(ticket)));
+            LeadershipStage::Open { writer } if writer.awaits(id) => {
+                match writer.on_answer(context, result) {
+                    Wrote::Nothing => {}
+                    Wrote::Tickets(tickets) => {
+                        tickets.into_iter().for_each(|ticket| context.out.tell(Event::Written(ticket)));
+                    }
+                    Wrote::Deposed => return Err(End::Deposed),
                 }
-                Wrote::Deposed => return Err(End::Deposed),
-            },
+            }
             _ => {}
         }
         Ok(())
@@ -349,7 +356,7 @@ impl Leadership {
             ..RecordChange::default()
         };
         let writer = Writer::new(self.revision, &record, self.epoch, change, mod_revision);
-        self.stage = Stage::Opening { writer, record };
+        self.stage = LeadershipStage::Opening { writer, record };
         Ok(())
     }
 
@@ -362,10 +369,10 @@ impl Leadership {
         if !std::mem::replace(&mut self.acting, true) && self.is_open() {
             context.out.tell(Event::Resumed);
         }
-        if let Stage::Ready { writer, record } = &mut self.stage {
+        if let LeadershipStage::Ready { writer, record } = &mut self.stage {
             context.out.is_well();
             context.out.tell(Event::Elected { epoch: self.epoch, record: Box::new(std::mem::take(record)) });
-            self.stage = Stage::Open { writer: writer.clone() };
+            self.stage = LeadershipStage::Open { writer: writer.clone() };
         }
     }
 }

@@ -59,7 +59,7 @@ impl Leg {
         self.retry.failed(context, pending, failure);
     }
 
-    pub(super) fn deadline(&self) -> Time {
-        self.retry.deadline()
+    pub(super) fn next_deadline(&self) -> Time {
+        self.retry.next_deadline()
     }
 }

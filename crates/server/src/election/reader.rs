@@ -71,8 +71,8 @@ impl Reader {
         None
     }
 
-    pub(super) fn deadline(&self) -> Time {
-        self.page.deadline()
+    pub(super) fn next_deadline(&self) -> Time {
+        self.page.next_deadline()
     }
 
     /// Whether a page is of another etcd than those before it.

@@ -73,9 +73,9 @@ impl Resigning {
         self.until <= now || (self.writer.is_none() && self.lease.is_none() && is_given_back)
     }
 
-    pub(super) fn deadline(&self, is_given_back: bool) -> Time {
+    pub(super) fn next_deadline(&self, is_given_back: bool) -> Time {
         match &self.writer {
-            Some(writer) => writer.deadline().min(self.write_until),
+            Some(writer) => writer.next_deadline().min(self.write_until),
             None if self.lease.is_some() || is_given_back => Time::ZERO,
             None => self.until,
         }

@@ -78,7 +78,7 @@ impl Retry {
         self.call.iter_mut().for_each(|pending| pending.lose_time(lost));
     }
 
-    pub(super) fn deadline(&self) -> Time {
+    pub(super) fn next_deadline(&self) -> Time {
         self.call.map_or(self.next, |pending| pending.until)
     }
 

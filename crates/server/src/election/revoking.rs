@@ -80,8 +80,8 @@ impl Revoking {
         });
     }
 
-    pub(super) fn deadline(&self) -> Time {
-        let moments = self.revokes.iter().map(|revoke| revoke.retry.deadline().min(revoke.until));
+    pub(super) fn next_deadline(&self) -> Time {
+        let moments = self.revokes.iter().map(|revoke| revoke.retry.next_deadline().min(revoke.until));
         moments.min().unwrap_or(Time::MAX)
     }
 }

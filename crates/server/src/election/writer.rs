@@ -33,7 +33,7 @@ pub(super) struct Writer {
     header: RecordHeader,
     /// Of the header in the record.
     mod_revision: u64,
-    batch: Option<Batch>,
+    batch: Option<WriteBatch>,
     tickets: u64,
     /// When the leader has stopped, once the header says that it has.
     stopped: Option<Time>,
@@ -54,7 +54,7 @@ enum Item {
 
 /// The writes that are made at once.
 #[derive(Clone, Debug)]
-struct Batch {
+struct WriteBatch {
     txn: Txn,
     tickets: Vec<Ticket>,
     write: Retry,
@@ -131,7 +131,7 @@ impl Writer {
         if self.batch.is_none() && !self.queue.is_empty() {
             self.batch = Some(self.next_batch(context.now, context.keys, context.config));
         }
-        let Some(Batch { txn, write, .. }) = &mut self.batch else { return };
+        let Some(WriteBatch { txn, write, .. }) = &mut self.batch else { return };
         write.advance(context, || Call::Write(txn.clone()));
     }
 
@@ -162,9 +162,9 @@ impl Writer {
         Wrote::Nothing
     }
 
-    pub(super) fn deadline(&self) -> Time {
+    pub(super) fn next_deadline(&self) -> Time {
         match &self.batch {
-            Some(batch) => batch.write.deadline(),
+            Some(batch) => batch.write.next_deadline(),
             None if self.queue.is_empty() => Time::MAX,
             None => Time::ZERO,
         }
@@ -192,7 +192,7 @@ impl Writer {
     }
 
     /// As much as fits of what is to be written. Of two marks of one resource the later counts.
-    fn next_batch(&mut self, now: Time, keys: &RecordKeys, config: &ElectionConfig) -> Batch {
+    fn next_batch(&mut self, now: Time, keys: &RecordKeys, config: &ElectionConfig) -> WriteBatch {
         let (mut marks, mut tickets, mut bytes) = (BTreeMap::new(), Vec::new(), 0);
         while let Some(item) = self.queue.pop_front() {
             match item {
@@ -220,7 +220,7 @@ impl Writer {
         self.header.write += 1;
         let txn = self.txn(&marks, keys, config);
         (self.earlier, self.cluster) = (None, None);
-        Batch { txn, tickets, write: Retry::new(now, config.keep_alive) }
+        WriteBatch { txn, tickets, write: Retry::new(now, config.keep_alive) }
     }
 
     fn txn(

@@ -15,7 +15,7 @@ use crate::resource::Resource;
 /// The part of a node that has to do with shared domains.
 #[derive(Clone, Debug)]
 pub(crate) struct Sharing {
-    place: Place,
+    place: SyncPlace,
     /// The resources whose domains are shared, and the version of the policies.
     served: BTreeMap<ResourceId, u32>,
     /// The streams on which the node above grants them.
@@ -24,7 +24,7 @@ pub(crate) struct Sharing {
 
 /// Where the synchronisation is.
 #[derive(Clone, Debug)]
-enum Place {
+enum SyncPlace {
     /// In the node.
     Inside(DomainSync),
     /// Elsewhere; what it has to know is fetched from here.
@@ -35,34 +35,34 @@ enum Place {
 
 impl Sharing {
     pub(super) fn new(rules: Rules) -> Sharing {
-        let place = Place::Inside(DomainSync::with_rules(rules));
+        let place = SyncPlace::Inside(DomainSync::with_rules(rules));
         Sharing { place, served: BTreeMap::new(), above: BTreeMap::new() }
     }
 
     pub(super) fn note(&mut self, now: Time, event: DomainEvent) {
         match &mut self.place {
-            Place::Inside(sync) => sync.handle(now, event),
-            Place::Outside(events) => events.push_back(event),
+            SyncPlace::Inside(sync) => sync.handle(now, event),
+            SyncPlace::Outside(events) => events.push_back(event),
         }
     }
 
-    pub(super) fn deadline(&self) -> Option<Time> {
+    pub(super) fn next_deadline(&self) -> Option<Time> {
         match &self.place {
-            Place::Inside(sync) => sync.deadline(),
-            Place::Outside(_) => None,
+            SyncPlace::Inside(sync) => sync.next_deadline(),
+            SyncPlace::Outside(_) => None,
         }
     }
 
     /// The stream of `peer` takes something again.
     pub(super) fn ready(&mut self, now: Time, peer: Peer) {
-        if let Place::Inside(sync) = &mut self.place {
+        if let SyncPlace::Inside(sync) = &mut self.place {
             sync.ready(now, peer);
         }
     }
 
     /// Adds the domains of each resource that `status` shows, if they are not driven beside the node.
     pub(super) fn describe(&self, now: Time, status: &mut NodeStatus, most: usize) {
-        let Place::Inside(sync) = &self.place else { return };
+        let SyncPlace::Inside(sync) = &self.place else { return };
         for row in &mut status.resources {
             row.resource.domains = sync.status(now, &row.resource.resource, most);
         }
@@ -76,10 +76,10 @@ impl Node {
     /// [`Node::next_domain_event`], what comes up streams from domains is for it, and what it says goes down streams past this
     /// node.
     pub fn take_domain_sync(&mut self) -> DomainSync {
-        match std::mem::replace(&mut self.sharing.place, Place::Outside(VecDeque::new())) {
-            Place::Inside(sync) => sync,
-            Place::Outside(events) => {
-                self.sharing.place = Place::Outside(events);
+        match std::mem::replace(&mut self.sharing.place, SyncPlace::Outside(VecDeque::new())) {
+            SyncPlace::Inside(sync) => sync,
+            SyncPlace::Outside(events) => {
+                self.sharing.place = SyncPlace::Outside(events);
                 DomainSync::default()
             }
         }
@@ -88,8 +88,8 @@ impl Node {
     /// The next thing that the synchronisation of domains has to know, where it was [taken out](Node::take_domain_sync).
     pub fn next_domain_event(&mut self) -> Option<DomainEvent> {
         match &mut self.sharing.place {
-            Place::Inside(_) => None,
-            Place::Outside(events) => events.pop_front(),
+            SyncPlace::Inside(_) => None,
+            SyncPlace::Outside(events) => events.pop_front(),
         }
     }
 
@@ -154,7 +154,7 @@ impl Node {
     /// Whether a domain is [hot](DomainSync::is_hot), where the synchronisation of domains is in this node.
     #[must_use]
     pub fn is_domain_hot(&self, id: &ResourceId, domain: &str) -> bool {
-        matches!(&self.sharing.place, Place::Inside(sync) if sync.is_hot(id.as_str(), domain))
+        matches!(&self.sharing.place, SyncPlace::Inside(sync) if sync.is_hot(id.as_str(), domain))
     }
 
     /// The node above tells what domains did elsewhere.
@@ -179,7 +179,7 @@ impl Node {
 
     /// Says what the synchronisation of domains has to say next, and returns whether there was anything.
     pub(super) fn say_domains(&mut self, now: Time) -> bool {
-        let Place::Inside(sync) = &mut self.sharing.place else { return false };
+        let SyncPlace::Inside(sync) = &mut self.sharing.place else { return false };
         let peers = &mut self.peers;
         match sync.poll(now, |peer| !peers.is_busy(peer)) {
             Some(DomainOutput::News { peer, news }) => {

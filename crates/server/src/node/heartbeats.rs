@@ -27,7 +27,7 @@ pub(super) struct Heartbeats {
 
 /// The step that a heartbeat has come to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Step {
+enum HeartbeatStep {
     /// There is another slice.
     More,
     /// It is answered.
@@ -53,7 +53,7 @@ impl Heartbeats {
         self.yields || !is_look_due
     }
 
-    pub(super) fn deadline(&self) -> Option<Time> {
+    pub(super) fn next_deadline(&self) -> Option<Time> {
         let running = (!self.running.is_empty()).then_some(Time::ZERO);
         earliest([running, self.waiting.first().map(|&(at, _)| at)])
     }
@@ -95,7 +95,7 @@ impl Node {
             stream.beats.run = Some(Box::new(run));
             return self.heartbeats.running.push_back(peer);
         }
-        while self.step(now, peer, &mut run) == Step::More {}
+        while self.step(now, peer, &mut run) == HeartbeatStep::More {}
     }
 
     /// Goes on with one heartbeat that waits: as far as its next slice goes.
@@ -111,21 +111,21 @@ impl Node {
         let step = self.step(now, peer, &mut run);
         let Some(stream) = self.peers.get_mut(peer) else { return };
         match step {
-            Step::More => {
+            HeartbeatStep::More => {
                 stream.beats.run = Some(run);
                 self.heartbeats.running.push_back(peer);
             }
             // The one that is over may itself wait until the stream takes something.
-            Step::Over if stream.beats.is_another_waiting(run.beat) => {
+            HeartbeatStep::Over if stream.beats.is_another_waiting(run.beat) => {
                 self.heartbeats.waiting.insert((stream.beats.begins_at(), peer));
             }
-            Step::Over | Step::Dropped => {}
+            HeartbeatStep::Over | HeartbeatStep::Dropped => {}
         }
     }
 
     /// One slice of a heartbeat.
-    fn step(&mut self, now: Time, peer: Peer, run: &mut BeatRun) -> Step {
-        let Some(stream) = self.peers.get(peer) else { return Step::Dropped };
+    fn step(&mut self, now: Time, peer: Peer, run: &mut BeatRun) -> HeartbeatStep {
+        let Some(stream) = self.peers.get(peer) else { return HeartbeatStep::Dropped };
         let slice = self.config.heartbeat_slice;
         let ids: SmallVec<[ResourceId; 4]> =
             stream.attached.after(run.after.as_ref()).iter().take(slice).cloned().collect();
@@ -135,27 +135,27 @@ impl Node {
             } else if !self.beat(now, peer, id, run) {
                 // It has been silent for so long that it was forgotten: it has to say everything again.
                 self.drop_stream(now, peer);
-                return Step::Dropped;
+                return HeartbeatStep::Dropped;
             }
         }
         if ids.len() == slice {
             run.after = ids.last().cloned();
-            return Step::More;
+            return HeartbeatStep::More;
         }
         if run.is_busy {
             return self.answer_later(now, peer, run.beat);
         }
         if run.all {
             self.peers.renewed(peer, run.beat.id);
-            return Step::Over;
+            return HeartbeatStep::Over;
         }
         if !run.grants_rest {
             (run.grants_rest, run.after) = (true, None);
-            return Step::More;
+            return HeartbeatStep::More;
         }
         // Without grants it still has to be heard that somebody is there.
         self.peers.say(peer, Down::Grants(Vec::new()));
-        Step::Over
+        HeartbeatStep::Over
     }
 
     /// The heartbeat is heard of one resource, and renews it if the stream takes something. Returns whether the holder is known
@@ -198,8 +198,8 @@ impl Node {
     }
 
     /// Its holder has been heard, and is answered when the stream takes something.
-    fn answer_later(&mut self, now: Time, peer: Peer, beat: Beat) -> Step {
-        let Some(stream) = self.peers.get_mut(peer) else { return Step::Dropped };
+    fn answer_later(&mut self, now: Time, peer: Peer, beat: Beat) -> HeartbeatStep {
+        let Some(stream) = self.peers.get_mut(peer) else { return HeartbeatStep::Dropped };
         if stream.is_busy() {
             self.peers.note_heartbeat(peer, beat);
         } else {
@@ -207,6 +207,6 @@ impl Node {
             stream.beats.wait(beat);
             self.heartbeats.waiting.insert((stream.beats.begins_at().max(now), peer));
         }
-        Step::Over
+        HeartbeatStep::Over
     }
 }

@@ -55,8 +55,8 @@ impl Above {
         self.session.tell(report);
     }
 
-    pub(crate) fn deadline(&self) -> Time {
-        self.session.deadline()
+    pub(crate) fn next_deadline(&self) -> Time {
+        self.session.next_deadline()
     }
 }
 

@@ -74,7 +74,7 @@ impl Recalls {
     }
 
     /// The next moment at which one is over.
-    pub(super) fn deadline(&self) -> Option<Time> {
+    pub(super) fn next_deadline(&self) -> Option<Time> {
         self.0.values().copied().min()
     }
 }

@@ -12,7 +12,7 @@ use crate::streams::Peers;
 /// All resources that somebody has asked for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resources {
-    entries: BTreeMap<ResourceId, Entry>,
+    entries: BTreeMap<ResourceId, ResourceEntry>,
     /// When resources have to be looked at, with their names.
     timeline: BTreeSet<(Time, ResourceId)>,
     /// Whether some resource has ever shared its capacity with another.
@@ -27,7 +27,7 @@ pub(super) struct Resources {
 
 /// One of them.
 #[derive(Clone, Debug)]
-struct Entry {
+struct ResourceEntry {
     resource: Resource,
     /// The other one with which it shares its capacity.
     floor_pair: Option<ResourceId>,
@@ -47,9 +47,9 @@ pub(super) struct Surroundings<'a> {
     pub(super) peers: &'a mut Peers,
 }
 
-// === impl Entry ===
+// === impl ResourceEntry ===
 
-impl Entry {
+impl ResourceEntry {
     /// Whether the resource does not stand where it belongs on the timeline.
     fn is_displaced(&self) -> bool {
         self.booked != self.resource.wake()
@@ -172,13 +172,19 @@ impl Resources {
 
     pub(super) fn insert(&mut self, id: ResourceId, resource: Resource, floor_pair: Option<ResourceId>) {
         self.coupled |= floor_pair.is_some();
-        let entry =
-            Entry { resource, floor_pair, booked: None, counted: 0, is_vacant: false, is_idling: false };
+        let entry = ResourceEntry {
+            resource,
+            floor_pair,
+            booked: None,
+            counted: 0,
+            is_vacant: false,
+            is_idling: false,
+        };
         self.entries.insert(id, entry);
     }
 
     pub(super) fn remove(&mut self, id: &ResourceId) -> Option<Resource> {
-        let Entry { resource, booked, counted, .. } = self.entries.remove(id)?;
+        let ResourceEntry { resource, booked, counted, .. } = self.entries.remove(id)?;
         self.holdings -= counted;
         self.vacant.remove(id);
         self.idling.remove(id);
@@ -226,7 +232,7 @@ impl Resources {
     }
 
     /// When the first resource has to be looked at.
-    pub(super) fn deadline(&self) -> Option<Time> {
+    pub(super) fn next_deadline(&self) -> Option<Time> {
         self.timeline.first().map(|&(at, _)| at)
     }
 }

@@ -38,7 +38,7 @@ impl Resuming {
         self.yields || !is_else_due
     }
 
-    pub(super) fn deadline(&self) -> Option<Time> {
+    pub(super) fn next_deadline(&self) -> Option<Time> {
         (!self.line.is_empty()).then_some(Time::ZERO)
     }
 }

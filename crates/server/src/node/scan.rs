@@ -20,7 +20,7 @@ pub struct StatusScan {
     query: StatusQuery,
     /// The epoch of the node that was looked at.
     epoch: Epoch,
-    stage: Stage,
+    stage: ScanStage,
     /// The resources that are shown, with their names.
     rows: Vec<(ResourceId, ResourceRow)>,
     /// Holders that may still be shown.
@@ -29,7 +29,7 @@ pub struct StatusScan {
 
 /// The next thing to look at.
 #[derive(Debug)]
-enum Stage {
+enum ScanStage {
     Resources(ResourceCursor),
     Choice(Choice),
     /// The resources that are shown.
@@ -76,7 +76,7 @@ impl StatusScan {
     /// A status of which nothing is made yet.
     #[must_use]
     pub fn new(query: StatusQuery) -> StatusScan {
-        let stage = Stage::Resources(ResourceCursor::default());
+        let stage = ScanStage::Resources(ResourceCursor::default());
         StatusScan { query, epoch: Epoch::default(), stage, rows: Vec::new(), holders: MOST_SHOWN }
     }
 
@@ -95,16 +95,16 @@ impl StatusScan {
         }
         let mut work = SLICE;
         while work > 0 {
-            self.stage = match std::mem::replace(&mut self.stage, Stage::Nothing) {
-                Stage::Resources(cursor) => self.show_resources(now, node, cursor, &mut work),
-                Stage::Choice(mut choice) => match choice.step(node, self.query.resources, &mut work) {
-                    Some(names) => Stage::Chosen(names.into_iter()),
-                    None => Stage::Choice(choice),
+            self.stage = match std::mem::replace(&mut self.stage, ScanStage::Nothing) {
+                ScanStage::Resources(cursor) => self.show_resources(now, node, cursor, &mut work),
+                ScanStage::Choice(mut choice) => match choice.step(node, self.query.resources, &mut work) {
+                    Some(names) => ScanStage::Chosen(names.into_iter()),
+                    None => ScanStage::Choice(choice),
                 },
-                Stage::Chosen(names) => self.show_chosen(now, node, names, &mut work),
-                Stage::Ranks(cursor) => self.rank_holders(node, cursor, &mut work),
-                Stage::Holders(row, ranked) => self.show_holders((now, node), row, ranked, &mut work),
-                Stage::Nothing => {
+                ScanStage::Chosen(names) => self.show_chosen(now, node, names, &mut work),
+                ScanStage::Ranks(cursor) => self.rank_holders(node, cursor, &mut work),
+                ScanStage::Holders(row, ranked) => self.show_holders((now, node), row, ranked, &mut work),
+                ScanStage::Nothing => {
                     let rows = std::mem::take(&mut self.rows);
                     let resources = rows.into_iter().map(|(_, row)| row).collect();
                     return Some(NodeStatus { resources, ..node.figures(now) });
@@ -120,21 +120,21 @@ impl StatusScan {
         node: &Node,
         mut cursor: ResourceCursor,
         work: &mut usize,
-    ) -> Stage {
+    ) -> ScanStage {
         if let Some(name) = &self.query.resource {
             let found = node.resources.find(name).filter(|_| self.query.resources > 0);
             self.rows.extend(found.map(|(id, resource)| (id.clone(), node.row(now, resource))));
             return self.holders_of(0);
         }
         if self.query.order == RowOrder::Busiest && node.resources.len() > self.query.resources {
-            return Stage::Choice(Choice::default());
+            return ScanStage::Choice(Choice::default());
         }
         for (id, resource) in node.resources.after(cursor.after.as_ref()) {
             if self.rows.len() >= self.query.resources {
                 return self.holders_of(0);
             }
             if *work == 0 {
-                return Stage::Resources(cursor);
+                return ScanStage::Resources(cursor);
             }
             let is_of_domain = resource.terms().part.is_some();
             cursor.has_domains |= is_of_domain;
@@ -146,7 +146,7 @@ impl StatusScan {
             cursor.after = Some(id.clone());
         }
         match cursor.has_domains && !cursor.of_domains {
-            true => Stage::Resources(ResourceCursor { of_domains: true, ..ResourceCursor::default() }),
+            true => ScanStage::Resources(ResourceCursor { of_domains: true, ..ResourceCursor::default() }),
             false => self.holders_of(0),
         }
     }
@@ -157,21 +157,21 @@ impl StatusScan {
         node: &Node,
         mut names: IntoIter<ResourceId>,
         work: &mut usize,
-    ) -> Stage {
+    ) -> ScanStage {
         while *work > 0 {
             let Some(id) = names.next() else { return self.holders_of(0) };
             *work = work.saturating_sub(SHOWN);
             let row = node.resources.get(&id).map(|resource| node.row(now, resource));
             self.rows.extend(row.map(|row| (id, row)));
         }
-        Stage::Chosen(names)
+        ScanStage::Chosen(names)
     }
 
     /// The holders of the row of that number, if there is such a one and any may be shown.
-    fn holders_of(&self, row: usize) -> Stage {
+    fn holders_of(&self, row: usize) -> ScanStage {
         match row < self.rows.len() && self.most() > 0 {
-            true => Stage::Ranks(HolderCursor { row, from: 0, looked_at: 0, first: BTreeSet::new() }),
-            false => Stage::Nothing,
+            true => ScanStage::Ranks(HolderCursor { row, from: 0, looked_at: 0, first: BTreeSet::new() }),
+            false => ScanStage::Nothing,
         }
     }
 
@@ -180,14 +180,14 @@ impl StatusScan {
         self.query.holders.min(self.holders)
     }
 
-    fn rank_holders(&self, node: &Node, mut cursor: HolderCursor, work: &mut usize) -> Stage {
+    fn rank_holders(&self, node: &Node, mut cursor: HolderCursor, work: &mut usize) -> ScanStage {
         let most = self.most();
         let looked_at = most.max(MOST_RANKED / self.rows.len());
         let resource = node.resources.get(&self.rows[cursor.row].0);
         let holders = resource.into_iter().flat_map(|resource| resource.ranked_from(cursor.from));
         for (slot, holder) in holders.take(looked_at - cursor.looked_at) {
             if *work == 0 {
-                return Stage::Ranks(HolderCursor { from: slot, ..cursor });
+                return ScanStage::Ranks(HolderCursor { from: slot, ..cursor });
             }
             *work -= 1;
             cursor.looked_at += 1;
@@ -196,7 +196,7 @@ impl StatusScan {
                 cursor.first.pop_last();
             }
         }
-        Stage::Holders(cursor.row, cursor.first.into_iter())
+        ScanStage::Holders(cursor.row, cursor.first.into_iter())
     }
 
     fn show_holders(
@@ -205,7 +205,7 @@ impl StatusScan {
         row: usize,
         mut ranked: IntoIter<RankedHolder>,
         work: &mut usize,
-    ) -> Stage {
+    ) -> ScanStage {
         let (id, shown) = &mut self.rows[row];
         let resource = node.resources.get(id);
         shown.resource.holders.reserve_exact(ranked.len());
@@ -216,7 +216,7 @@ impl StatusScan {
             self.holders -= usize::from(status.is_some());
             shown.resource.holders.extend(status);
         }
-        Stage::Holders(row, ranked)
+        ScanStage::Holders(row, ranked)
     }
 }
 

@@ -96,7 +96,7 @@ impl Node {
         }
     }
 
-    /// The next thing to do at `now`; nothing if all is done until [`Node::deadline`].
+    /// The next thing to do at `now`; nothing if all is done until [`Node::next_deadline`].
     pub fn poll(&mut self, now: Time) -> Option<Output> {
         self.next_output(now, true)
     }
@@ -126,7 +126,7 @@ impl Node {
     /// Whether the time of some resource or heartbeat has come, or something that was put off is to be looked at.
     #[must_use]
     pub fn is_look_due(&self, now: Time) -> bool {
-        self.resources.deadline().is_some_and(|at| at <= now)
+        self.resources.next_deadline().is_some_and(|at| at <= now)
             || self.heartbeats.is_due(now)
             || self.resuming.is_any()
     }
@@ -164,12 +164,12 @@ impl Node {
 
     /// When to poll again, and to ask for [`Node::next_marks`], if nothing else happens.
     #[must_use]
-    pub fn deadline(&self) -> Option<Time> {
-        let resources = self.resources.deadline();
-        let parent = self.parent.as_ref().map(Above::deadline);
-        let marks = self.marks.as_ref().and_then(Marks::deadline);
-        let (waiting, heartbeats) = (self.waiting.deadline(), self.heartbeats.deadline());
-        let (resuming, sharing) = (self.resuming.deadline(), self.sharing.deadline());
+    pub fn next_deadline(&self) -> Option<Time> {
+        let resources = self.resources.next_deadline();
+        let parent = self.parent.as_ref().map(Above::next_deadline);
+        let marks = self.marks.as_ref().and_then(Marks::next_deadline);
+        let (waiting, heartbeats) = (self.waiting.next_deadline(), self.heartbeats.next_deadline());
+        let (resuming, sharing) = (self.resuming.next_deadline(), self.sharing.next_deadline());
         earliest([resources, parent, marks, waiting, heartbeats, resuming, sharing])
     }
 

@@ -89,7 +89,7 @@ impl Waiting {
     }
 
     /// When some of them can be heard.
-    pub(super) fn deadline(&self) -> Option<Time> {
+    pub(super) fn next_deadline(&self) -> Option<Time> {
         if !self.ready.is_empty() {
             return Some(Time::ZERO);
         }

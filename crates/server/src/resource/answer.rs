@@ -18,7 +18,7 @@ use crate::token::{Content, PolledLease};
 
 /// When the holder should come back.
 #[derive(Clone, Copy, Debug)]
-enum Pace {
+enum ReturnPace {
     /// As always.
     Usual,
     /// Something waits for it, or it for something.
@@ -32,7 +32,7 @@ enum Pace {
 struct ChargedLease {
     granted: Granted,
     length: Duration,
-    pace: Pace,
+    pace: ReturnPace,
 }
 
 /// The answer to a report.
@@ -96,8 +96,8 @@ impl Resource {
         let short = granted.amount < target && target.saturating_sub(granted.amount) >= grain;
         let turn = self.until_turn(now, slot);
         let pace = match granted.ack_wanted || short {
-            true => Pace::Hurry,
-            false => turn.map_or(Pace::Usual, Pace::Turn),
+            true => ReturnPace::Hurry,
+            false => turn.map_or(ReturnPace::Usual, ReturnPace::Turn),
         };
         let retry = match short {
             true if self.ledger.lack() > Amount::ZERO => Some(PROMPT),
@@ -173,8 +173,10 @@ impl Resource {
         };
         // Our clients are told more exactly: by `ack_wanted` and by when to try again.
         let refresh_interval = match pace {
-            Pace::Hurry if !child.incarnated => SOON.min(self.terms.refresh_interval),
-            Pace::Turn(turn) if self.pusher.peer(slot).is_none() => turn.min(self.terms.refresh_interval),
+            ReturnPace::Hurry if !child.incarnated => SOON.min(self.terms.refresh_interval),
+            ReturnPace::Turn(turn) if self.pusher.peer(slot).is_none() => {
+                turn.min(self.terms.refresh_interval)
+            }
             // They go by that alone, and the lease may be cut short by ours.
             _ if !child.incarnated => self.terms.refresh_interval.min((length / 2).max(SOON)),
             _ => self.terms.refresh_interval,

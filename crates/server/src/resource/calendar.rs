@@ -51,7 +51,7 @@ impl Calendar {
     }
 
     /// When the next tick with anybody on its list begins.
-    pub(crate) fn deadline(&self) -> Option<Time> {
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
         self.ticks.first_key_value().map(|(tick, _)| tick.begins())
     }
 }
@@ -78,9 +78,9 @@ mod tests {
         let due = Time::from_nanos(100_000_000);
         calendar.add(Tick::after(due), 7);
         assert_eq!(calendar.pop(due), None);
-        let deadline = calendar.deadline().unwrap();
+        let deadline = calendar.next_deadline().unwrap();
         assert!(deadline >= due && deadline.since(due).as_nanos() < 1 << TICK_BITS);
         assert_eq!(calendar.pop(deadline).unwrap().1, [7]);
-        assert_eq!(calendar.deadline(), None);
+        assert_eq!(calendar.next_deadline(), None);
     }
 }

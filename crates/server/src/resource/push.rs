@@ -54,7 +54,7 @@ impl Resource {
     pub(crate) fn wake(&self) -> Option<Time> {
         let ghost = self.ledger.ghost_parts().next_end();
         let (ends, learned) = match self.is_watched() {
-            true => (self.holders.children().deadline(), self.learning.untold()),
+            true => (self.holders.children().next_deadline(), self.learning.untold()),
             false => (None, None),
         };
         let turn = self.holders.rotation().wake();

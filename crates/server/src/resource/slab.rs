@@ -11,13 +11,13 @@ pub(crate) type Slot = u32;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Slab<T> {
-    chunks: Vec<Chunk<T>>,
+    chunks: Vec<SlabChunk<T>>,
     with_room: BTreeSet<usize>,
     len: usize,
 }
 
 #[derive(Clone, Debug)]
-struct Chunk<T> {
+struct SlabChunk<T> {
     places: Vec<Option<T>>,
     free: Vec<u16>,
     len: usize,
@@ -56,7 +56,7 @@ impl<T> Slab<T> {
 
     pub(crate) fn insert(&mut self, value: T) -> Slot {
         let index = self.with_room.first().copied().unwrap_or_else(|| {
-            self.chunks.push(Chunk { places: Vec::new(), free: Vec::new(), len: 0 });
+            self.chunks.push(SlabChunk { places: Vec::new(), free: Vec::new(), len: 0 });
             self.with_room.insert(self.chunks.len() - 1);
             self.chunks.len() - 1
         });
@@ -102,9 +102,9 @@ impl<T> Slab<T> {
     }
 }
 
-// === impl Chunk ===
+// === impl SlabChunk ===
 
-impl<T> Chunk<T> {
+impl<T> SlabChunk<T> {
     fn insert(&mut self, value: T) -> usize {
         self.len += 1;
         if let Some(place) = self.free.pop() {

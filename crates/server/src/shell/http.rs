@@ -50,7 +50,7 @@ struct StatusParameters {
 }
 
 #[derive(Clone)]
-struct Rooms {
+struct PageRooms {
     driver: Arc<Driver>,
     gate: Arc<Gate>,
     metrics: Arc<Metrics>,
@@ -68,7 +68,7 @@ pub(super) fn router(driver: Arc<Driver>, gate: Arc<Gate>, certificates: Arc<Cer
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics_text))
         .route("/status", get(status))
-        .with_state(Rooms { driver, gate, metrics })
+        .with_state(PageRooms { driver, gate, metrics })
 }
 
 /// The same for those who have shown who they are. Others are served nothing but what probes ask for, as these have no
@@ -99,7 +99,7 @@ struct AliveParameters {
     verbose: Option<String>,
 }
 
-async fn alive(State(rooms): State<Rooms>, Query(asked): Query<AliveParameters>) -> Response {
+async fn alive(State(rooms): State<PageRooms>, Query(asked): Query<AliveParameters>) -> Response {
     let liveness = rooms.driver.liveness();
     if asked.verbose.is_some() {
         let reasons: Vec<_> = liveness.err().iter().map(|why| (why.reason(), why.to_string())).collect();
@@ -129,7 +129,7 @@ struct ReadyParameters {
     verbose: Option<String>,
 }
 
-async fn ready(State(rooms): State<Rooms>, Query(asked): Query<ReadyParameters>) -> Response {
+async fn ready(State(rooms): State<PageRooms>, Query(asked): Query<ReadyParameters>) -> Response {
     let (readiness, leads) = (rooms.driver.readiness(), rooms.driver.whereabouts().is_leader);
     if asked.verbose.is_some() {
         let unready = readiness.err().map(|why| (why.reason(), why.to_string()));
@@ -146,7 +146,7 @@ async fn ready(State(rooms): State<Rooms>, Query(asked): Query<ReadyParameters>)
 }
 
 /// Whether whoever calls may see what is said of `resource`, or of all of them. Probes never ask that.
-fn may_see(rooms: &Rooms, request: &Request, resource: Option<&str>) -> Result<(), Refusal> {
+fn may_see(rooms: &PageRooms, request: &Request, resource: Option<&str>) -> Result<(), Refusal> {
     let visit = rooms.gate.visit(request.headers(), request.extensions());
     let Some(visit) = visit? else { return Ok(()) };
     let resource = resource.and_then(|name| ResourceId::new(name, usize::MAX).ok());
@@ -161,7 +161,7 @@ fn refused_page(refusal: &Refusal) -> Response {
     (status, format!("{refusal}\n")).into_response()
 }
 
-async fn metrics_text(State(rooms): State<Rooms>, request: Request) -> Response {
+async fn metrics_text(State(rooms): State<PageRooms>, request: Request) -> Response {
     if let Err(refused) = may_see(&rooms, &request, None) {
         return refused_page(&refused);
     }
@@ -175,7 +175,7 @@ async fn metrics_text(State(rooms): State<Rooms>, request: Request) -> Response 
 }
 
 async fn status(
-    State(rooms): State<Rooms>,
+    State(rooms): State<PageRooms>,
     Query(asked): Query<StatusParameters>,
     request: Request,
 ) -> Response {

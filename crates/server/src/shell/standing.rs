@@ -12,7 +12,7 @@ use lessor_proto::message::Leader;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{info, warn};
 
-use self::clocks::{ClockReading, Clocks};
+use self::clocks::{ClockAnswer, Clocks};
 use super::driver::{Driver, Unanswered};
 use super::etcd::{Election, NotWritten};
 use crate::election::Event;
@@ -53,7 +53,7 @@ pub(super) async fn stand(
             Some(event) = election.event() => tell(&driver, event, &mut clocks),
             _ = looks.tick() => keep_up(&driver, &election, &mut lag),
             reading = clocks.go_on() => match reading {
-                Some(ClockReading { epoch, asked, shown }) => {
+                Some(ClockAnswer { epoch, asked, shown }) => {
                     election.hear_clock(epoch, asked, shown);
                     driver.hear_of_epoch(epoch)
                 }

@@ -58,12 +58,12 @@ struct Line {
     /// The kinds of message that the holder knows.
     features: Features,
     mailbox: Arc<Mailbox>,
-    reader: Mutex<Reader>,
+    reader: Mutex<StreamReader>,
 }
 
 /// The direction in which reports come.
 #[derive(Debug)]
-struct Reader {
+struct StreamReader {
     /// Absent when it has ended.
     ups: Option<Streaming<wire::SessionUpRequest>>,
     /// The rules for what comes.
@@ -102,7 +102,7 @@ pub(super) async fn open(
         }
         Err(fault) => return Err(unanswered(&driver, fault)),
     };
-    let reader = Reader { ups, pass, refusal: None, end: None, why: None, task: None, unasked: 0 };
+    let reader = StreamReader { ups, pass, refusal: None, end: None, why: None, task: None, unasked: 0 };
     let reader = Mutex::new(reader);
     let line = Arc::new(Line { key, kind: hello.kind, features: hello.features, mailbox, reader });
     lines.add(&line);
@@ -187,7 +187,7 @@ impl Line {
     fn poll(
         &self,
         driver: &Driver,
-        reader: &mut Reader,
+        reader: &mut StreamReader,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<wire::SessionDown, Status>>> {
         loop {
@@ -255,7 +255,7 @@ impl Line {
     fn hear(
         &self,
         driver: &Driver,
-        reader: &mut Reader,
+        reader: &mut StreamReader,
         request: Option<Result<wire::SessionUpRequest, Status>>,
         exchange: impl FnOnce(Up) -> Result<Option<Down>, Unanswered>,
     ) -> Option<Down> {
@@ -304,7 +304,7 @@ impl Line {
     }
 
     /// Looks at the rules of access again, if they have changed.
-    fn review(&self, driver: &Driver, reader: &mut Reader) {
+    fn review(&self, driver: &Driver, reader: &mut StreamReader) {
         let Some(key) = self.key.filter(|_| reader.ups.is_some()) else { return };
         let (why, status) = match reader.pass.review() {
             Review::Same => return,
@@ -325,7 +325,7 @@ impl Line {
     }
 
     /// Ends the stream, with a fault or in order.
-    fn end(&self, driver: &Driver, reader: &mut Reader, key: StreamKey, fault: Option<Status>) {
+    fn end(&self, driver: &Driver, reader: &mut StreamReader, key: StreamKey, fault: Option<Status>) {
         (reader.ups, reader.end) = (None, fault);
         driver.disconnect(key);
         self.mailbox.close();
@@ -345,14 +345,14 @@ impl Line {
     }
 
     /// Locks the reader, also after a panic: its stream then ends.
-    fn reader(&self) -> MutexGuard<'_, Reader> {
+    fn reader(&self) -> MutexGuard<'_, StreamReader> {
         self.reader.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// === impl Reader ===
+// === impl StreamReader ===
 
-impl Reader {
+impl StreamReader {
     /// The next thing that comes up; nothing if nothing will.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<wire::SessionUpRequest, Status>>> {
         match &mut self.ups {

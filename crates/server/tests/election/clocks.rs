@@ -59,7 +59,7 @@ fn leader_from(mut now: Time) -> (Candidate, Time) {
             while candidate.next_event().is_some() {}
             return (candidate, now);
         }
-        now = candidate.deadline();
+        now = candidate.next_deadline();
     }
     panic!("nobody is elected");
 }
@@ -89,7 +89,7 @@ fn a_machine_that_stood_still_for_longer_than_its_clock_goes_has_no_authority() 
         candidate.on_answer(now, id, Ok(answer));
     }
     assert_eq!(candidate.authority_until(), None, "that was asked before");
-    let now = candidate.deadline().max(now);
+    let now = candidate.next_deadline().max(now);
     obey(&mut candidate, now, false);
     assert!(candidate.authority_until() > Some(now), "it has authority again when etcd has confirmed it");
 }
@@ -97,7 +97,7 @@ fn a_machine_that_stood_still_for_longer_than_its_clock_goes_has_no_authority() 
 #[test]
 fn what_was_asked_before_a_pause_gives_no_authority_after_it() {
     let (mut candidate, mut now) = leader();
-    now = now.max(candidate.deadline());
+    now = now.max(candidate.next_deadline());
     let answers = obey(&mut candidate, now, true);
     assert!(!answers.is_empty(), "it asks for more time");
     // The machine stands still for a minute, in which the key goes to another; then what was under way arrives.

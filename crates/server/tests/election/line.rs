@@ -61,7 +61,7 @@ pub(crate) fn elect(
                 candidate.on_answer(now, id, Ok(answer));
             }
             Some(_) => {}
-            None => now = candidate.deadline(),
+            None => now = candidate.next_deadline(),
         }
     }
     panic!("never elected");

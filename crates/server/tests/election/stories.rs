@@ -96,8 +96,8 @@ impl Story {
 
     fn wait_until(&mut self, time: Time) {
         assert!(time >= self.now, "{time} is past");
-        while self.candidate.deadline() <= time {
-            self.now = self.now.max(self.candidate.deadline());
+        while self.candidate.next_deadline() <= time {
+            self.now = self.now.max(self.candidate.next_deadline());
             self.act();
         }
         self.now = time;

@@ -162,7 +162,7 @@ impl Tree {
     fn later(&mut self, duration: Duration) {
         let end = self.now + duration;
         for _ in 0..MESSAGES {
-            let due = self.nodes.iter().filter_map(DomainSync::deadline).min().unwrap_or(Time::MAX);
+            let due = self.nodes.iter().filter_map(DomainSync::next_deadline).min().unwrap_or(Time::MAX);
             if due > end {
                 self.now = end;
                 return;

@@ -98,7 +98,8 @@ impl Pool {
         let comes =
             self.wanters.iter().filter(|(name, _)| !self.is_here(name)).map(|(_, w)| Time::ZERO + w.comes);
         let polls = self.pollers.values().map(|poller| poller.due);
-        let next = comes.chain(polls).chain(self.beats.values().copied()).chain(self.hall.node.deadline());
+        let next =
+            comes.chain(polls).chain(self.beats.values().copied()).chain(self.hall.node.next_deadline());
         let next = next.min().unwrap_or(end).clamp(self.hall.now, end);
         self.hall.until(next);
         let now = self.hall.now;

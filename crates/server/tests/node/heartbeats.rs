@@ -117,7 +117,7 @@ impl Hall {
     /// Goes on for so long, and returns what was said meanwhile.
     fn wait(&mut self, time: Duration) -> Vec<(Peer, Down)> {
         let (end, mut said) = (self.now + time, Vec::new());
-        while let Some(at) = self.node.deadline().filter(|&at| at <= end) {
+        while let Some(at) = self.node.next_deadline().filter(|&at| at <= end) {
             self.now = self.now.max(at);
             said.extend(self.all());
         }

@@ -185,7 +185,7 @@ impl Hall {
     /// Lets time pass until `at`, and collects what comes out.
     pub(crate) fn until(&mut self, at: Time) -> Vec<(Time, Heard)> {
         let mut heard = self.hear();
-        while let Some(due) = self.node.deadline().filter(|&due| due <= at) {
+        while let Some(due) = self.node.next_deadline().filter(|&due| due <= at) {
             self.now = self.now.max(due);
             heard.extend(self.hear());
         }

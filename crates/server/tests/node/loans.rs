@@ -108,7 +108,7 @@ impl Bank {
                 }
                 until = self.now + Duration::from_secs(1);
             }
-            match self.node.deadline().filter(|&due| due <= until) {
+            match self.node.next_deadline().filter(|&due| due <= until) {
                 Some(due) => self.now = self.now.max(due),
                 None => self.now = until,
             }

@@ -180,7 +180,7 @@ impl Square {
         let end = self.now + duration;
         for _ in 0..LOOKS {
             let beat = self.beaten + HEARTBEAT;
-            self.now = self.node.deadline().unwrap_or(Time::MAX).min(beat).max(self.now);
+            self.now = self.node.next_deadline().unwrap_or(Time::MAX).min(beat).max(self.now);
             if self.now > end {
                 self.now = end;
                 return;

@@ -173,7 +173,7 @@ fn who_waits_is_heard_when_all_of_it_is_over() {
     say(&mut hall, 1);
     // No write is ever heard of.
     pass(&mut hall, later);
-    assert_eq!(hall.node.deadline().filter(|&at| at <= hall.now), None, "nothing is left to be done");
+    assert_eq!(hall.node.next_deadline().filter(|&at| at <= hall.now), None, "nothing is left to be done");
     hall.record.prompt = true;
     hall.commit(true);
     pass(&mut hall, Duration::from_secs(1));

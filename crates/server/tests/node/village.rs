@@ -155,7 +155,7 @@ impl Village {
         let end = self.now + length;
         while self.now < end {
             let tick = self.now + Duration::from_secs(1);
-            self.now = self.net.deadline().min(tick).min(end).max(self.now);
+            self.now = self.net.next_deadline().min(tick).min(end).max(self.now);
             self.settle();
         }
     }

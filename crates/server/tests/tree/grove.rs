@@ -66,7 +66,7 @@ impl Grove {
     pub(crate) fn until(&mut self, end: Time) {
         for _ in 0..ENDLESS {
             self.net.settle(self.now, &mut |_, _| {});
-            let due = self.net.deadline();
+            let due = self.net.next_deadline();
             if due > end {
                 self.now = end;
                 return;

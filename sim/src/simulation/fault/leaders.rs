@@ -111,7 +111,7 @@ impl Simulation {
             for hold in self.clients[client as usize].holds.clone() {
                 self.recount(hold);
             }
-            let deadline = self.clients[client as usize].mind.deadline();
+            let deadline = self.clients[client as usize].mind.next_deadline();
             self.wake_at(Actor::Client(client), deadline);
         } else {
             let task = self.any_task();

@@ -87,7 +87,7 @@ impl World {
             let at = &mut self.tasks[task];
             at.clock.set_rate(now, rate);
             if let Some(candidate) = &at.candidate {
-                at.wakes = at.clock.when(candidate.deadline()).max(now + Duration::from_nanos(1));
+                at.wakes = at.clock.when(candidate.next_deadline()).max(now + Duration::from_nanos(1));
                 if at.wakes < Time::MAX {
                     self.queue.put(at.wakes, Happening::Wake { task });
                 }

@@ -20,13 +20,13 @@ const DRIFT: Drift = Drift::from_parts_per_million(500);
 /// By how much a grantor's clock is ahead of ours, in nanoseconds: no less and no more.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Clocks {
-    least: Option<Bound>,
-    most: Option<Bound>,
+    least: Option<FoundBound>,
+    most: Option<FoundBound>,
 }
 
 /// A bound, and when it was found.
 #[derive(Clone, Copy, Debug)]
-struct Bound {
+struct FoundBound {
     nanos: i128,
     found: Time,
 }
@@ -36,7 +36,7 @@ struct Bound {
 impl Clocks {
     /// Something came at `now` that was said when the clock there showed `said`.
     pub fn came(&mut self, now: Time, said: Time) {
-        let found = Bound { nanos: difference(said, now), found: now };
+        let found = FoundBound { nanos: difference(said, now), found: now };
         if self.least.is_none_or(|known| found.nanos >= known.at_least(now)) {
             self.least = Some(found);
             self.most = self.most.map(|most| if most.at_most(now) < found.nanos { found } else { most });
@@ -48,7 +48,7 @@ impl Clocks {
         let least = self.least.map_or(i128::MIN, |least| least.at_least(now));
         let nanos = difference(heard, sent).max(least);
         if self.most.is_none_or(|known| nanos <= known.at_most(now)) {
-            self.most = Some(Bound { nanos, found: now });
+            self.most = Some(FoundBound { nanos, found: now });
         }
     }
 
@@ -65,9 +65,9 @@ impl Clocks {
     }
 }
 
-// === impl Bound ===
+// === impl FoundBound ===
 
-impl Bound {
+impl FoundBound {
     /// The bound by now, where it is no less than that.
     fn at_least(&self, now: Time) -> i128 {
         self.nanos - self.drift(now)

@@ -81,7 +81,7 @@ fn a_wait_is_too_long_only_where_a_knock_has_brought_nothing() {
     tasks.spawn(limiter.acquire_by(&clock, 1));
     // It has been told, and no answer can have come.
     tasks.spawn(limiter.acquire_by(&clock, 1));
-    limiter.set_door(KnockGate::Shut);
+    limiter.set_gate(KnockGate::Shut);
     tasks.spawn(limiter.acquire_by(&clock, 1));
     let (wait, refused) = (Duration::from_secs(3), tasks.finished());
     assert_eq!(refused, [(2, Err(Denied::TooLong { wait, max_wait }))]);

@@ -19,7 +19,7 @@ impl Driver {
         }
         let wants = held.opening.enforcer.knock(now, demand, capacity).as_f64();
         let peak = demand.peak().map(Amount::as_f64);
-        held.opening.enforcer.set_door(demand.door(now));
+        held.opening.enforcer.set_gate(demand.gate(now));
         debug!(%resource, held = capacity.as_f64(), wants, peak, "refused: asking for more");
         self.next_tick = self.next_tick.min(now + SOON);
         self.session.set_peak(now, resource, peak);

@@ -16,11 +16,11 @@ const MOST_BYTES: u64 = 4 << 20;
 pub struct PemSource {
     /// A flag, or the name of an argument.
     name: String,
-    place: Place,
+    place: PemOrigin,
 }
 
 #[derive(Clone)]
-enum Place {
+enum PemOrigin {
     Bytes(Arc<[u8]>),
     File(PathBuf),
 }
@@ -76,12 +76,12 @@ pub enum TlsFault {
 impl PemSource {
     /// The text itself.
     pub fn bytes(name: impl Into<String>, pem: impl Into<Arc<[u8]>>) -> PemSource {
-        PemSource { name: name.into(), place: Place::Bytes(pem.into()) }
+        PemSource { name: name.into(), place: PemOrigin::Bytes(pem.into()) }
     }
 
     /// The file that holds it, and may hold another one tomorrow.
     pub fn file(name: impl Into<String>, path: impl Into<PathBuf>) -> PemSource {
-        PemSource { name: name.into(), place: Place::File(path.into()) }
+        PemSource { name: name.into(), place: PemOrigin::File(path.into()) }
     }
 
     /// The same under another name.
@@ -94,8 +94,8 @@ impl PemSource {
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match &self.place {
-            Place::Bytes(_) => None,
-            Place::File(path) => Some(path),
+            PemOrigin::Bytes(_) => None,
+            PemOrigin::File(path) => Some(path),
         }
     }
 
@@ -105,8 +105,8 @@ impl PemSource {
     /// When its file cannot be read, or is none of certificates by its size.
     pub fn read(&self) -> Result<Arc<[u8]>, TlsFault> {
         let path = match &self.place {
-            Place::Bytes(bytes) => return Ok(Arc::clone(bytes)),
-            Place::File(path) => path,
+            PemOrigin::Bytes(bytes) => return Ok(Arc::clone(bytes)),
+            PemOrigin::File(path) => path,
         };
         let unreadable =
             |fault: io::Error| TlsFault::Unreadable { from: self.to_string(), fault: fault.to_string() };
@@ -177,8 +177,8 @@ const REVOKED: &str = "PEM with BEGIN X509 CRL";
 impl fmt::Display for PemSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
-            Place::Bytes(_) => f.write_str(&self.name),
-            Place::File(path) => write!(f, "{} {}", self.name, path.display()),
+            PemOrigin::Bytes(_) => f.write_str(&self.name),
+            PemOrigin::File(path) => write!(f, "{} {}", self.name, path.display()),
         }
     }
 }

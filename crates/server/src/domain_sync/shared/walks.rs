@@ -83,7 +83,7 @@ impl Walks {
 impl SharedDomains {
     /// Does what is due, of at most `left` that are looked at; lowers that by as many.
     pub(crate) fn advance(&mut self, now: Time, left: &mut usize) {
-        if self.heat.is_due(now) {
+        if self.hot_set.is_due(now) {
             self.walks.informing = Some((now, None));
         }
         self.inform(now, left);
@@ -137,7 +137,7 @@ impl SharedDomains {
         let (mut behind, mut looked_at, mut last) = (Vec::new(), 0, None);
         for (&peer, member) in self.members.range((from, Bound::Unbounded)).take(*left) {
             (looked_at, last) = (looked_at + 1, Some(peer));
-            if !self.heat.is_known(member) {
+            if !self.hot_set.is_known(member) {
                 behind.push(peer);
             }
         }
@@ -208,7 +208,7 @@ impl SharedDomains {
         state.told_at = now;
         if !self.hot.contains(name) {
             if state.is_warm(now) && self.hot.len() < MOST_HOT {
-                self.set_heat(now, name, true);
+                self.set_hot(now, name, true);
                 return true;
             }
             return false;
@@ -276,7 +276,7 @@ impl SharedDomains {
         for name in idle {
             self.domains.remove(&name);
             if self.hot.contains(&name) {
-                self.set_heat(now, &name, false);
+                self.set_hot(now, &name, false);
             }
         }
     }
@@ -318,7 +318,7 @@ impl SharedDomains {
         }
         let last = last.filter(|_| looked_at == *left);
         *left -= looked_at;
-        calm.iter().for_each(|name| self.set_heat(now, name, false));
+        calm.iter().for_each(|name| self.set_hot(now, name, false));
         last
     }
 

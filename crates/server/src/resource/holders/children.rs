@@ -157,8 +157,8 @@ impl Children {
         Some(slots)
     }
 
-    pub(crate) fn deadline(&self) -> Option<Time> {
-        self.calendar.deadline()
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        self.calendar.next_deadline()
     }
 
     fn find(&self, holder: Holder<'_>, life: PollerLife, incarnated: bool) -> Option<Slot> {

@@ -9,12 +9,12 @@ use lessor_proto::message::{Limits, MOST_DOMAINS, MOST_ENTRIES, Refusal};
 #[derive(Debug)]
 pub(super) struct RepeatedField {
     number: u64,
-    kind: Option<Kind>,
+    kind: Option<PartKind>,
     within: &'static [RepeatedField],
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
+enum PartKind {
     Resource,
     Band,
     Bucket,
@@ -22,7 +22,8 @@ enum Kind {
     Entry,
 }
 
-const KINDS: [Kind; 5] = [Kind::Resource, Kind::Band, Kind::Bucket, Kind::Domain, Kind::Entry];
+const KINDS: [PartKind; 5] =
+    [PartKind::Resource, PartKind::Band, PartKind::Bucket, PartKind::Domain, PartKind::Entry];
 /// The factor by which a message may pass the limits that are looked at after decoding.
 const SLACK: usize = 4;
 /// The bytes on the wire that any part has at least: its number, and its length.
@@ -31,7 +32,7 @@ const LEAST_BYTES: usize = 2;
 const BAND_BYTES: usize = 8;
 const BUCKET_BYTES: usize = 4;
 
-const fn part(number: u64, kind: Kind, within: &'static [RepeatedField]) -> RepeatedField {
+const fn part(number: u64, kind: PartKind, within: &'static [RepeatedField]) -> RepeatedField {
     RepeatedField { number, kind: Some(kind), within }
 }
 
@@ -39,14 +40,14 @@ const fn single(number: u64, within: &'static [RepeatedField]) -> RepeatedField 
     RepeatedField { number, kind: None, within }
 }
 
-const BANDS: &[RepeatedField] = &[part(3, Kind::Band, &[part(100, Kind::Bucket, &[])])];
+const BANDS: &[RepeatedField] = &[part(3, PartKind::Band, &[part(100, PartKind::Bucket, &[])])];
 /// The resources of a request of a client, or the names in a release.
-const RESOURCES: &[RepeatedField] = &[part(2, Kind::Resource, &[])];
-const NODE_RESOURCES: &[RepeatedField] = &[part(2, Kind::Resource, BANDS)];
+const RESOURCES: &[RepeatedField] = &[part(2, PartKind::Resource, &[])];
+const NODE_RESOURCES: &[RepeatedField] = &[part(2, PartKind::Resource, BANDS)];
 const UP: &[RepeatedField] = &[
-    single(2, &[part(3, Kind::Resource, &[]), part(4, Kind::Resource, BANDS)]),
+    single(2, &[part(3, PartKind::Resource, &[]), part(4, PartKind::Resource, BANDS)]),
     single(3, RESOURCES),
-    single(5, &[part(5, Kind::Domain, &[part(2, Kind::Entry, &[])])]),
+    single(5, &[part(5, PartKind::Domain, &[part(2, PartKind::Entry, &[])])]),
 ];
 
 /// The parts of the messages that are sent to the method at `path`; absent where that is none of the capacity service.
@@ -125,26 +126,26 @@ fn varint(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-// === impl Kind ===
+// === impl PartKind ===
 
-impl Kind {
+impl PartKind {
     fn limit(self, bytes: usize, limits: &Limits) -> usize {
         match self {
-            Kind::Resource => limits.resources_per_request.saturating_mul(SLACK),
-            Kind::Band => limits.bands_per_resource.saturating_mul(SLACK).max(bytes / BAND_BYTES),
-            Kind::Bucket => limits.buckets_per_resource.saturating_mul(SLACK).max(bytes / BUCKET_BYTES),
-            Kind::Domain => MOST_DOMAINS * SLACK,
-            Kind::Entry => MOST_ENTRIES * SLACK,
+            PartKind::Resource => limits.resources_per_request.saturating_mul(SLACK),
+            PartKind::Band => limits.bands_per_resource.saturating_mul(SLACK).max(bytes / BAND_BYTES),
+            PartKind::Bucket => limits.buckets_per_resource.saturating_mul(SLACK).max(bytes / BUCKET_BYTES),
+            PartKind::Domain => MOST_DOMAINS * SLACK,
+            PartKind::Entry => MOST_ENTRIES * SLACK,
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Kind::Resource => "resources in one request",
-            Kind::Band => "priorities in one request",
-            Kind::Bucket => "buckets in one request",
-            Kind::Domain => "domains in one message",
-            Kind::Entry => "entries of domains in one message",
+            PartKind::Resource => "resources in one request",
+            PartKind::Band => "priorities in one request",
+            PartKind::Bucket => "buckets in one request",
+            PartKind::Domain => "domains in one message",
+            PartKind::Entry => "entries of domains in one message",
         }
     }
 }

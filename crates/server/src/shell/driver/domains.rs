@@ -67,7 +67,7 @@ impl DomainRoom {
     }
 
     /// Something of the stream `key`, unless that is of an earlier epoch.
-    fn visit_for(&self, key: StreamKey, with_state: impl FnOnce(&mut DomainSync, Time, Peer)) {
+    fn with_stream(&self, key: StreamKey, with_state: impl FnOnce(&mut DomainSync, Time, Peer)) {
         self.with_state(|floor, now| {
             if let Some(peer) = key.peer_in(floor.term) {
                 with_state(&mut floor.sync, now, peer);
@@ -80,7 +80,7 @@ impl DomainRoom {
         let now = clock::now();
         floor.hear(now);
         let result = with_state(&mut floor, now);
-        if floor.sync.deadline().is_some_and(|at| at < floor.planned) {
+        if floor.sync.next_deadline().is_some_and(|at| at < floor.planned) {
             self.notifier.notify_one();
         }
         result
@@ -106,7 +106,7 @@ impl DomainRoom {
                 None => break,
             }
         }
-        floor.planned = floor.sync.deadline().unwrap_or(Time::MAX);
+        floor.planned = floor.sync.next_deadline().unwrap_or(Time::MAX);
         (floor.planned, reports)
     }
 
@@ -144,14 +144,14 @@ impl Floor {
 impl Driver {
     /// The holder at the other end of a stream says what its domains did.
     pub(in crate::shell) fn receive_domains(&self, key: StreamKey, report: Box<DomainReport>) {
-        self.domains.visit_for(key, |sync, now, peer| {
+        self.domains.with_stream(key, |sync, now, peer| {
             sync.handle(now, DomainEvent::Reported { peer, report });
         });
     }
 
     /// The news of domains that came out last for a stream have been taken.
     pub(in crate::shell) fn domains_ready(&self, key: StreamKey) {
-        self.domains.visit_for(key, DomainSync::ready);
+        self.domains.with_stream(key, DomainSync::ready);
     }
 
     /// Says to the node above what domains did below.

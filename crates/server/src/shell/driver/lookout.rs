@@ -46,11 +46,11 @@ pub(super) struct Lookout {
 #[derive(Debug)]
 struct Waiter {
     query: StatusQuery,
-    answer: oneshot::Sender<Outcome>,
+    answer: oneshot::Sender<ScanOutcome>,
 }
 
-type Outcome = Result<Arc<Summary>, Unanswered>;
-type Answered = oneshot::Receiver<Outcome>;
+type ScanOutcome = Result<Arc<Summary>, Unanswered>;
+type Answered = oneshot::Receiver<ScanOutcome>;
 
 /// The longest time for which anybody waits for a status.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -163,7 +163,7 @@ impl Driver {
     }
 
     /// Makes a status, and publishes it if it is that of the figures. Returns for how long the lock was held as well.
-    async fn publish(&self, query: &StatusQuery) -> (Outcome, Duration) {
+    async fn publish(&self, query: &StatusQuery) -> (ScanOutcome, Duration) {
         let mut held = Duration::ZERO;
         let outcome = self.make(query, &mut held).await.map(Arc::new);
         if *query == StatusQuery::FIGURES {

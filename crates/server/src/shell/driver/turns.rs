@@ -209,7 +209,7 @@ impl Driver {
                 self.domains.notifier.notify_one();
             }
             let node = leader_state.node.as_ref();
-            let due = node.and_then(Node::deadline);
+            let due = node.and_then(Node::next_deadline);
             // A deadline that has passed must not keep a processor busy.
             deadline = due.map_or(Time::MAX, |due| due.max(now + TICK));
             self.turns.set_awaited(leader_state.awaits_streams());

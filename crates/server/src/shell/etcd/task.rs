@@ -88,7 +88,7 @@ impl Task {
     /// Until the candidate has resigned, or nobody holds the handle any more.
     pub(super) async fn run(mut self) {
         while self.settle() {
-            let deadline = self.candidate.deadline();
+            let deadline = self.candidate.next_deadline();
             tokio::select! {
                 () = clock::sleep_until(deadline) => {}
                 Some(outcome) = self.calls.next() => self.on_outcome(outcome),

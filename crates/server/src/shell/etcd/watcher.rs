@@ -15,12 +15,12 @@ use crate::election::call::{Failure, Watched};
 pub(super) struct Watcher {
     pub(super) id: u64,
     endpoint: Arc<Endpoint>,
-    state: State,
+    state: WatcherState,
     /// The events that were seen and not yet taken.
     seen: VecDeque<Watched>,
 }
 
-enum State {
+enum WatcherState {
     Opening(Pin<Box<dyn Future<Output = Result<WatchStream, Failure>> + Send>>),
     Open(Box<WatchStream>),
     Ended,
@@ -40,7 +40,7 @@ impl Watcher {
         let opened = open(Arc::clone(&endpoint), key, from_revision);
         let opening =
             async move { tokio::time::timeout(timeout, opened).await.unwrap_or(Err(Failure::Timeout)) };
-        Watcher { id, endpoint, state: State::Opening(Box::pin(opening)), seen: VecDeque::new() }
+        Watcher { id, endpoint, state: WatcherState::Opening(Box::pin(opening)), seen: VecDeque::new() }
     }
 
     pub(super) fn endpoint(&self) -> &Endpoint {
@@ -54,11 +54,11 @@ impl Watcher {
                 return watched;
             }
             match &mut self.state {
-                State::Opening(opening) => match opening.await {
-                    Ok(stream) => self.state = State::Open(Box::new(stream)),
+                WatcherState::Opening(opening) => match opening.await {
+                    Ok(stream) => self.state = WatcherState::Open(Box::new(stream)),
                     Err(failure) => self.end(Watched::Ended(failure)),
                 },
-                State::Open(stream) => match stream.message().await {
+                WatcherState::Open(stream) => match stream.message().await {
                     Ok(Some(response)) => self.on_response(&response),
                     Ok(None) => {
                         let why = format!("{}: the watch has ended", self.endpoint.url());
@@ -66,7 +66,7 @@ impl Watcher {
                     }
                     Err(error) => self.end(Watched::Ended(failure(&error, &self.endpoint))),
                 },
-                State::Ended => std::future::pending().await,
+                WatcherState::Ended => std::future::pending().await,
             }
         }
     }
@@ -90,7 +90,7 @@ impl Watcher {
 
     fn end(&mut self, watched: Watched) {
         self.seen.push_back(watched);
-        self.state = State::Ended;
+        self.state = WatcherState::Ended;
     }
 }
 

@@ -13,12 +13,12 @@ use crate::access::{Denial, Tempo, Why};
 /// The counts of what was denied, or would have been, by kind.
 #[derive(Debug)]
 pub struct Denials {
-    kinds: [Counts; Why::ALL.len()],
+    kinds: [DenialCounts; Why::ALL.len()],
 }
 
 /// The counts of one kind.
 #[derive(Debug)]
-struct Counts {
+struct DenialCounts {
     refused: AtomicU64,
     noted: AtomicU64,
     log: Mutex<Log>,
@@ -56,23 +56,23 @@ impl Denials {
         warn!(target: "lessor::audit", outcome, why, identity, %address, left_out, "{denial}");
     }
 
-    fn of(&self, why: Why) -> &Counts {
+    fn of(&self, why: Why) -> &DenialCounts {
         &self.kinds[why as usize]
     }
 }
 
 impl Default for Denials {
     fn default() -> Denials {
-        Denials { kinds: Why::ALL.map(|_| Counts::new()) }
+        Denials { kinds: Why::ALL.map(|_| DenialCounts::new()) }
     }
 }
 
-// === impl Counts ===
+// === impl DenialCounts ===
 
-impl Counts {
-    fn new() -> Counts {
+impl DenialCounts {
+    fn new() -> DenialCounts {
         let log = Log { pace: Tempo::new(1.0, Duration::ZERO), left_out: 0 };
-        Counts { refused: AtomicU64::new(0), noted: AtomicU64::new(0), log: Mutex::new(log) }
+        DenialCounts { refused: AtomicU64::new(0), noted: AtomicU64::new(0), log: Mutex::new(log) }
     }
 
     /// Whether there is room for another line, with the number of those that were left out before it.

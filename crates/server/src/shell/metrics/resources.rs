@@ -10,10 +10,10 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use crate::node::ResourceRow;
 use crate::resource::DomainsStatus;
 
-type Reading = fn(&ResourceRow) -> f64;
+type ResourceReading = fn(&ResourceRow) -> f64;
 
 /// Of each resource: name, help, and how it is read.
-const READINGS: [(&str, &str, Reading); 13] = [
+const READINGS: [(&str, &str, ResourceReading); 13] = [
     (
         "lessor_capacity",
         "What may be handed out: as configured, or by the lease from the node above",
@@ -89,8 +89,8 @@ fn levels(encoder: &mut DescriptorEncoder<'_>, rows: &[ResourceRow]) -> fmt::Res
 
 /// Of the resources whose clients tell each other what domains do.
 fn domains(encoder: &mut DescriptorEncoder<'_>, rows: &[ResourceRow]) -> fmt::Result {
-    type Reading = fn(&DomainsStatus) -> f64;
-    let readings: [(&str, &str, Reading); 3] = [
+    type DomainReading = fn(&DomainsStatus) -> f64;
+    let readings: [(&str, &str, DomainReading); 3] = [
         ("lessor_domain_clients", "Clients that tell each other what domains do", |of| of.clients as f64),
         ("lessor_domains_told", "Domains that clients tell of", |of| of.told as f64),
         ("lessor_domains_hot", "Domains near a limit, or in a tier that rests afterwards", |of| {

@@ -28,7 +28,7 @@ const COUNT: &str = "exact, sliding/K with K slices from 1 to 65535, fixed or bu
 const TIERS: &str = "a list of tiers, which may be empty: then the resource is closed to the domain";
 
 /// Reads policies of domains, and notes what was made of them.
-struct Reader<'a> {
+struct PolicyReader<'a> {
     notes: &'a mut Notes,
     scope: Scope,
     changes: Vec<Change>,
@@ -40,7 +40,7 @@ pub(super) fn domains(notes: &mut Notes, template: &Fields<'_>) -> Option<Domain
     let node = template.get("domains")?;
     let outer = notes.subject.clone();
     notes.subject.push_str("domains: ");
-    let mut reader = Reader { notes, scope: Scope::default(), changes: Vec::new() };
+    let mut reader = PolicyReader { notes, scope: Scope::default(), changes: Vec::new() };
     let policies = reader.policies(node);
     let changes = reader.changes;
     notes.subject = outer;
@@ -51,9 +51,9 @@ fn schema(subject: &str, within: &'static str, known: &'static [&'static str]) -
     Schema { subject: subject.to_owned(), within, known, hint: |_| None }
 }
 
-// === impl Reader ===
+// === impl PolicyReader ===
 
-impl Reader<'_> {
+impl PolicyReader<'_> {
     fn policies(&mut self, node: &YamlNode) -> Option<Policies> {
         let at = Fields::read(self.notes, node, &schema("it", " in domains", DOMAINS))?;
         let scope = self.notes.read(&at, "scope", scope).or(Scope::default());

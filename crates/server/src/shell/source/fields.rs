@@ -49,7 +49,7 @@ impl<'n> Fields<'n> {
             return None;
         };
         let mut fields = Fields { place: node.place, found: Vec::new() };
-        fields.take(notes, pairs, schema, Rank::Own);
+        fields.take(notes, pairs, schema, FieldRank::Own);
         Some(fields)
     }
 
@@ -71,7 +71,7 @@ impl<'n> Fields<'n> {
         self.found.iter().find(|found| found.name == name)
     }
 
-    fn take(&mut self, notes: &mut Notes, pairs: &'n Pairs, schema: &Schema, rank: Rank) {
+    fn take(&mut self, notes: &mut Notes, pairs: &'n Pairs, schema: &Schema, rank: FieldRank) {
         let before = self.found.len();
         for (key, value) in pairs {
             let YamlValue::Scalar { text: name, .. } = &key.value else {
@@ -90,7 +90,7 @@ impl<'n> Fields<'n> {
             let earlier = self.found.iter().position(|found| found.name == name);
             match earlier {
                 None => self.found.push(Found { name, key: key.place, value }),
-                Some(index) if rank == Rank::Own || index >= before => {
+                Some(index) if rank == FieldRank::Own || index >= before => {
                     let line = self.found[index].key.line;
                     notes.add(key.place, format!("{name} stands twice; first on line {line}"));
                 }
@@ -105,7 +105,7 @@ impl<'n> Fields<'n> {
     /// `<<: *defaults` or `<<: [*these, *those]`: fields that count where the mapping has none of its own.
     fn merge(&mut self, notes: &mut Notes, value: &'n YamlNode, schema: &Schema) {
         match &value.value {
-            YamlValue::Map(pairs) => self.take(notes, pairs, schema, Rank::Merged),
+            YamlValue::Map(pairs) => self.take(notes, pairs, schema, FieldRank::Merged),
             YamlValue::List(items) if items.iter().all(|item| matches!(item.value, YamlValue::Map(_))) => {
                 for item in items {
                     self.merge(notes, item, schema);
@@ -121,7 +121,7 @@ impl<'n> Fields<'n> {
 
 /// Whose fields are taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Rank {
+enum FieldRank {
     Own,
     Merged,
 }

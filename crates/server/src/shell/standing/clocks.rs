@@ -33,7 +33,7 @@ pub(super) struct Clocks {
 
 /// The answer of a leader: its epoch, and what its clock showed after it was asked.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ClockReading {
+pub(super) struct ClockAnswer {
     pub(super) epoch: Epoch,
     /// The moment at which it was asked, by one's own clock.
     pub(super) asked: Time,
@@ -57,7 +57,7 @@ impl Clocks {
 
     /// Waits until there is something to do, and does it: then it is what the leader answered, if it has. May be dropped at any
     /// time.
-    pub(super) async fn go_on(&mut self) -> Option<ClockReading> {
+    pub(super) async fn go_on(&mut self) -> Option<ClockAnswer> {
         if let Some(question) = &mut self.question {
             let answer = question.await;
             self.question = None;
@@ -70,7 +70,7 @@ impl Clocks {
         None
     }
 
-    fn note(&mut self, answer: Option<(Time, Whereabouts)>) -> Option<ClockReading> {
+    fn note(&mut self, answer: Option<(Time, Whereabouts)>) -> Option<ClockAnswer> {
         let (asked, whereabouts) = answer?;
         let (true, Some(epoch), Some(shown)) = (whereabouts.is_leader, whereabouts.epoch, whereabouts.clock)
         else {
@@ -78,7 +78,7 @@ impl Clocks {
         };
         debug!(epoch = epoch.0, %asked, %shown, "clock of the leader");
         (self.next, self.heard) = (asked + PACE, true);
-        Some(ClockReading { epoch, asked, shown })
+        Some(ClockAnswer { epoch, asked, shown })
     }
 }
 

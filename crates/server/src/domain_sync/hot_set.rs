@@ -12,7 +12,7 @@ const MOST_LOGGED: usize = 16_384;
 
 /// The log of domains that have become hot, or ceased to be, in order.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Heat {
+pub(super) struct HotSet {
     log: VecDeque<(Arc<str>, bool)>,
     /// The number of the first one in the log.
     first: u64,
@@ -20,9 +20,9 @@ pub(super) struct Heat {
     due: Option<Time>,
 }
 
-// === impl Heat ===
+// === impl HotSet ===
 
-impl Heat {
+impl HotSet {
     /// A domain has become hot, or not, which members are to be told at `due` at the latest.
     pub(super) fn note(&mut self, name: &Arc<str>, is_hot: bool, due: Time) {
         self.log.push_back((Arc::clone(name), is_hot));
@@ -52,11 +52,11 @@ impl Heat {
         match member.heat_seen {
             Some(seen) if seen >= self.first => {
                 let missed = usize::try_from(seen - self.first).unwrap_or(usize::MAX);
-                member.heat.extend(self.log.range(missed.min(self.log.len())..).cloned());
+                member.hot_changes.extend(self.log.range(missed.min(self.log.len())..).cloned());
             }
             _ => {
                 member.begins = true;
-                member.heat = hot.iter().map(|name| (Arc::clone(name), true)).collect();
+                member.hot_changes = hot.iter().map(|name| (Arc::clone(name), true)).collect();
             }
         }
         member.heat_seen = Some(self.next());
@@ -77,7 +77,7 @@ mod tests {
 
     fn told(member: &mut Subscriber) -> Vec<String> {
         let sign = |(name, is_hot): (Arc<str>, bool)| format!("{}{name}", if is_hot { "+" } else { "-" });
-        std::mem::take(&mut member.heat).into_iter().map(sign).collect()
+        std::mem::take(&mut member.hot_changes).into_iter().map(sign).collect()
     }
 
     fn member() -> Subscriber {
@@ -89,30 +89,30 @@ mod tests {
 
     #[test]
     fn whoever_joins_hears_all_and_then_what_changes() {
-        let (mut heat, mut member) = (Heat::default(), member());
+        let (mut hot_set, mut member) = (HotSet::default(), member());
         let [a, b]: [Arc<str>; 2] = ["a".into(), "b".into()];
-        heat.note(&a, true, Time::ZERO);
-        heat.catch_up(&mut member, &BTreeSet::from([Arc::clone(&a)]));
-        assert_eq!((told(&mut member), heat.is_known(&member)), (vec!["+a".to_owned()], true));
-        heat.note(&b, true, Time::ZERO);
-        heat.note(&a, false, Time::ZERO);
-        heat.note(&b, false, Time::ZERO);
-        assert!(!heat.is_known(&member));
-        heat.catch_up(&mut member, &BTreeSet::new());
+        hot_set.note(&a, true, Time::ZERO);
+        hot_set.catch_up(&mut member, &BTreeSet::from([Arc::clone(&a)]));
+        assert_eq!((told(&mut member), hot_set.is_known(&member)), (vec!["+a".to_owned()], true));
+        hot_set.note(&b, true, Time::ZERO);
+        hot_set.note(&a, false, Time::ZERO);
+        hot_set.note(&b, false, Time::ZERO);
+        assert!(!hot_set.is_known(&member));
+        hot_set.catch_up(&mut member, &BTreeSet::new());
         assert_eq!(told(&mut member), ["-a", "-b"]);
     }
 
     #[test]
     fn whoever_has_missed_too_much_begins_anew() {
-        let (mut heat, mut member) = (Heat::default(), member());
+        let (mut hot_set, mut member) = (HotSet::default(), member());
         let a: Arc<str> = "a".into();
-        heat.catch_up(&mut member, &BTreeSet::new());
-        (0..MOST_LOGGED).for_each(|_| heat.note(&a, true, Time::ZERO));
+        hot_set.catch_up(&mut member, &BTreeSet::new());
+        (0..MOST_LOGGED).for_each(|_| hot_set.note(&a, true, Time::ZERO));
         member.begins = false;
-        heat.catch_up(&mut member, &BTreeSet::from([Arc::clone(&a)]));
+        hot_set.catch_up(&mut member, &BTreeSet::from([Arc::clone(&a)]));
         assert_eq!((told(&mut member), member.begins), (vec!["+a".to_owned()], false));
-        (0..=MOST_LOGGED).for_each(|_| heat.note(&a, false, Time::ZERO));
-        heat.catch_up(&mut member, &BTreeSet::new());
+        (0..=MOST_LOGGED).for_each(|_| hot_set.note(&a, false, Time::ZERO));
+        hot_set.catch_up(&mut member, &BTreeSet::new());
         assert_eq!((told(&mut member), member.begins), (Vec::<String>::new(), true));
     }
 }

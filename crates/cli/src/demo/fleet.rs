@@ -16,7 +16,7 @@ use super::worker::{Work, Worker};
 
 /// Everything that runs, and the figures so far.
 #[derive(Debug)]
-pub(super) struct Town {
+pub(super) struct Fleet {
     tree: Tree,
     target: Target,
     /// The clients, and at which leaf each is.
@@ -44,10 +44,10 @@ const SAVED: f64 = BURST.as_millis() as f64 / 1000.0;
 /// The most looks at the clients until nothing has changed between two of them.
 const LOOKS: usize = 20;
 
-// === impl Town ===
+// === impl Fleet ===
 
-impl Town {
-    pub(super) async fn start(limit: u32, clients: usize, length: Duration) -> anyhow::Result<Town> {
+impl Fleet {
+    pub(super) async fn start(limit: u32, clients: usize, length: Duration) -> anyhow::Result<Fleet> {
         let capacity = leasable(limit, clients)?;
         let fair = capacity / clients as f64;
         let target = Target::start(limit).await?;
@@ -70,7 +70,7 @@ impl Town {
             }
         }
         let tenants = Tenants::start(fronts, target.address, fair)?;
-        let mut town = Town {
+        let mut fleet = Fleet {
             tree,
             target,
             workers,
@@ -85,8 +85,8 @@ impl Town {
             view: View::default(),
             history: Vec::new(),
         };
-        town.look();
-        Ok(town)
+        fleet.look();
+        Ok(fleet)
     }
 
     /// Does what the script says, and looks at everything.
