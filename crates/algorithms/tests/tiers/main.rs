@@ -5,6 +5,7 @@ mod bounds;
 mod dice;
 mod edges;
 mod model;
+mod paper;
 mod random;
 mod shared;
 mod stories;
