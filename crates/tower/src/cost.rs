@@ -29,6 +29,12 @@ pub struct One;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Keep;
 
+/// Whether the owner of granted units has to be known when they are settled.
+pub(crate) trait Settling {
+    /// Whether anything is settled.
+    const IS_NEEDED: bool;
+}
+
 // === impl Cost ===
 
 impl<B> Cost<B> for One {
@@ -51,6 +57,10 @@ impl Settle for Keep {
     fn actual(&self, _: &Parts, granted: u32) -> u32 {
         granted
     }
+}
+
+impl<T: Settle> Settling for T {
+    const IS_NEEDED: bool = T::IS_NEEDED;
 }
 
 impl<F: Fn(&Parts) -> u32> Settle for F {

@@ -31,11 +31,12 @@
 //! | [`LimitLayer`] | a request costs units of a rate, of the domain that its [`Key`] names; else 429, or 503 where nothing is leased |
 //! | [`InFlightLayer`] | a request holds units of a gauge until its response body has ended or is dropped; else 503 |
 //! | [`TogetherLayer`] | several of both, all or nothing |
-//! | [`WaitLayer`] | at a client: a request waits for units of a rate before it is sent |
+//! | [`WaitLayer`] | at a client: a request waits for a unit of a rate before it is sent, not past its [`Deadline`] |
 //! | [`RetryAfterLayer`] | at a client: whoever answers 429 or 503 with `Retry-After` is left alone for so long |
 //! | `reqwest::Middleware` | both, for `reqwest-middleware` |
 //! | [`Key`] | whose request it is: [`PeerIp`], [`ForwardedFor`], [`Header`], [`Global`], `MatchedPath`, tuples of them, closures |
 //! | [`Cost`], [`Settle`] | what a request costs, before and after its answer |
+//! | [`BodyBytes`] | the cost in bytes, when the answer has been sent |
 //! | [`Answer`] | what is answered when nothing is granted: [`Problem`] by RFC 9457, `Grpc`, closures |
 //!
 //! `poll_ready` asks the inner service and takes nothing: whoever is ready and never called has cost nothing. Errors of the
@@ -51,7 +52,9 @@
 //! would only hide that it is asked for too much.
 
 mod answer;
+mod bytes;
 mod cost;
+mod deadline;
 mod fields;
 #[cfg(feature = "tonic")]
 mod grpc;
@@ -68,7 +71,9 @@ mod together;
 mod wait;
 
 pub use self::answer::{Answer, Problem, Rejection};
+pub use self::bytes::{BodyBytes, CountedBody};
 pub use self::cost::{Cost, Keep, One, Settle};
+pub use self::deadline::{Deadline, GrpcTimeout, NoDeadline};
 #[cfg(feature = "tonic")]
 pub use self::grpc::Grpc;
 pub use self::held::{HeldBody, HeldFuture};

@@ -13,7 +13,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::answer::{Answer, Problem, Rejection};
-use crate::cost::{Cost, Keep, One, Settle};
+use crate::cost::{Cost, Keep, One, Settle, Settling};
 use crate::fields::Fields;
 use crate::key::{Key, Name};
 
@@ -35,8 +35,8 @@ pub struct LimitLayer<K, C = One, T = Keep, A = Problem> {
 /// A service behind a [`LimitLayer`].
 #[derive(Debug)]
 pub struct Limit<S, K, C = One, T = Keep, A = Problem> {
-    inner: S,
-    settings: Arc<Settings<K, C, T, A>>,
+    pub(crate) inner: S,
+    pub(crate) settings: Arc<Settings<K, C, T, A>>,
 }
 
 /// The treatment of requests while nothing is leased.
@@ -50,8 +50,8 @@ pub enum Unleased {
 }
 
 #[derive(Clone, Debug)]
-struct Settings<K, C, T, A> {
-    rate: Rate,
+pub(crate) struct Settings<K, C, T, A> {
+    pub(crate) rate: Rate,
     key: K,
     cost: C,
     settle: T,
@@ -66,15 +66,15 @@ pin_project! {
     #[derive(Debug)]
     pub struct LimitFuture<F, R, K, C, T, A> {
         #[pin]
-        stage: Stage<F, R>,
-        settings: Arc<Settings<K, C, T, A>>,
+        pub(crate) stage: Stage<F, R>,
+        pub(crate) settings: Arc<Settings<K, C, T, A>>,
     }
 }
 
 pin_project! {
     #[derive(Debug)]
     #[project = StageProjection]
-    enum Stage<F, R> {
+    pub(crate) enum Stage<F, R> {
         Denied { answer: Option<Response<R>> },
         Granted { #[pin] inner: F, grant: Grant },
     }
@@ -82,10 +82,10 @@ pin_project! {
 
 /// The units that a request was granted.
 #[derive(Debug)]
-struct Grant {
-    units: u32,
+pub(crate) struct Grant {
+    pub(crate) units: u32,
     /// Whose they are, where that is to be settled.
-    domain: Option<String>,
+    pub(crate) domain: Option<String>,
     decision: Option<Decision>,
 }
 
@@ -117,7 +117,8 @@ impl<K, C, T, A> LimitLayer<K, C, T, A> {
         LimitLayer { settings: Settings { rate, key, cost, settle, answer, policy, fields, unleased } }
     }
 
-    /// The cost that a request turns out to have had, when its answer begins.
+    /// The cost that a request turns out to have had, when its answer begins, or with [`BodyBytes`](crate::BodyBytes) when it
+    /// has been sent.
     pub fn settle<U>(self, settle: U) -> LimitLayer<K, C, U, A> {
         let Settings { rate, key, cost, answer, policy, fields, unleased, .. } = self.settings;
         LimitLayer { settings: Settings { rate, key, cost, settle, answer, policy, fields, unleased } }
@@ -184,6 +185,22 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
+        self.decide_and_call(request)
+    }
+}
+
+impl<S, K, C, T, A> Limit<S, K, C, T, A> {
+    pub(crate) fn decide_and_call<B, R>(
+        &mut self,
+        request: Request<B>,
+    ) -> LimitFuture<S::Future, R, K, C, T, A>
+    where
+        S: Service<Request<B>, Response = Response<R>>,
+        K: Key<B>,
+        C: Cost<B>,
+        T: Settling,
+        A: Answer<R>,
+    {
         let settings = Arc::clone(&self.settings);
         let stage = match settings.decide(&request) {
             Ok(grant) => Stage::Granted { inner: self.inner.call(request), grant },
@@ -201,7 +218,7 @@ impl<K, C, T, A> Settings<K, C, T, A> {
     where
         K: Key<B>,
         C: Cost<B>,
-        T: Settle,
+        T: Settling,
     {
         let mut name = Name::within(BUFFER.take());
         let granted = match self.key.key(request, &mut name) {
@@ -214,7 +231,7 @@ impl<K, C, T, A> Settings<K, C, T, A> {
 
     fn take(&self, domain: Option<&str>, units: u32) -> Result<Grant, Rejection>
     where
-        T: Settle,
+        T: Settling,
     {
         let decision = match domain {
             _ if units == 0 => Ok(None),
@@ -242,14 +259,19 @@ impl<K, C, T, A> Settings<K, C, T, A> {
         answer
     }
 
+    /// Says what is left.
+    pub(crate) fn note<R>(&self, answer: &mut Response<R>, grant: &Grant) {
+        if let (Some(fields), Some(decision)) = (&self.fields, &grant.decision) {
+            fields.note(answer.headers_mut(), decision);
+        }
+    }
+
     /// Says what is left, and settles what the request cost.
     fn finish<R>(&self, mut answer: Response<R>, grant: &Grant) -> Response<R>
     where
         T: Settle,
     {
-        if let (Some(fields), Some(decision)) = (&self.fields, &grant.decision) {
-            fields.note(answer.headers_mut(), decision);
-        }
+        self.note(&mut answer, grant);
         if !T::IS_NEEDED {
             return answer;
         }

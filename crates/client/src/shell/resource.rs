@@ -163,6 +163,12 @@ impl Rate {
         self.core.wait_for(self.core.enforcer.acquire_within(&Boot, n, max_wait)).await
     }
 
+    /// The longest that [`Rate::acquire`] waits, as it was [opened](super::Opening::max_wait).
+    #[must_use]
+    pub fn max_wait(&self) -> Duration {
+        self.core.domains.options().max_wait
+    }
+
     /// Settles units that were granted and turned out to cost `actual` instead of `granted`. What was too little is taken
     /// late: nobody is granted anything until as much has come in, a minute at the most. What was too much does not come back.
     pub fn settle(&self, granted: u32, actual: u32) {

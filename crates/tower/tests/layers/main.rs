@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod alls;
+mod bytes;
 mod heeds;
 mod house;
 mod in_flight;

@@ -107,3 +107,41 @@ async fn what_is_sent_with_reqwest_waits_for_its_unit() {
     server.abort();
     house.close().await;
 }
+
+#[tokio::test]
+async fn the_timeout_of_what_is_sent_with_reqwest_holds_for_its_waits() {
+    let house = House::open(2, 1).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let authority = listener.local_addr().unwrap().to_string();
+    let url = format!("http://{authority}/search");
+    let app = axum_example::app(house.rate("requests").await, house.gauge("running", 1).await);
+    let server = tokio::spawn(async move { axum::serve(listener, app).await });
+    let timeout = Duration::from_millis(20);
+    let middleware = async |request: reqwest_middleware::RequestBuilder| {
+        let error = soon(request.timeout(timeout).send()).await.unwrap_err();
+        let reqwest_middleware::Error::Middleware(error) = error else { panic!("{error:?}") };
+        error
+    };
+
+    // A unit of ten a second is a tenth of a second away.
+    let slow = house.client.rate("slow").wants(10.0).max_wait(Duration::from_secs(20)).open().unwrap();
+    let http = reqwest_example::http(slow.clone());
+    soon(slow.acquire(1)).await.unwrap();
+    let before = slow.clone();
+    let before = tokio::spawn(async move { before.acquire(3).await });
+    tokio::task::yield_now().await;
+    let error = middleware(http.get(&url)).await;
+    assert!(error.downcast_ref::<Denied>().is_some_and(Denied::is_over_limit), "{error}");
+    before.abort();
+
+    // The first search costs all that the tenant has, and the second is told to come again in an hour.
+    let http = reqwest_example::http(house.rate("requests").await);
+    let ask = || http.get(&url).header("x-tenant", "acme");
+    assert_eq!(soon(ask().send()).await.unwrap().status(), 200);
+    assert_eq!(soon(ask().send()).await.unwrap().status(), 429);
+    let error = middleware(ask()).await;
+    let held = lessor_tower::reqwest::HeldBack { authority, timeout };
+    assert_eq!(error.downcast_ref(), Some(&held));
+    server.abort();
+    house.close().await;
+}
