@@ -181,7 +181,7 @@ fn with_windows(contract: &Contract, windows: Windows) -> Contract {
     Contract::new(policies.map(|policy| policy.with_windows(windows)).collect()).unwrap()
 }
 
-/// What came of the requests under one contract.
+/// The outcome of the requests under one contract.
 #[derive(Default)]
 struct Seen {
     granted: u64,
