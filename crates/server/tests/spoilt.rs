@@ -179,7 +179,7 @@ fn decoded<T: Message + Default>(target: &mut Target, bytes: &[u8]) -> Option<T>
     decoded
 }
 
-/// What passes the checks of a message; of what does not it is counted that it was refused.
+/// A message that passes its checks; of one that does not it is counted that it was refused.
 fn checked<T, E>(target: &mut Target, read: Result<T, E>) -> Option<T> {
     if read.is_err() {
         target.count("refused");
