@@ -1,8 +1,8 @@
 //! A stranger's first hour: `tools/hour` from this checkout, and the example in axum as its header says to run it.
 //!
 //! The script builds a service of the two files that `docs/rust.md` shows, outside of the workspace, and counts what passes and
-//! what is refused while the server is there, killed and there again. The same in Python, with a decorator, is
-//! `python/tests/test_limited.py`.
+//! what is refused while the server is there, killed and there again. Then it does the same with the service in Python of
+//! `docs/python.md`, whose limits are decorators.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::float_cmp, reason = "a flag is exactly one or nothing")]
