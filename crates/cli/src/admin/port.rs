@@ -58,9 +58,6 @@ impl<'a> AdminPort<'a> {
         let base = http::uri(&flags.admin, "/", &flags.tls);
         let wanted = || format!("--admin {:?}: wanted HOST:PORT or unix:PATH", flags.admin);
         let base = base.with_context(wanted)?;
-        if base.port().is_none() {
-            bail!("{}", wanted());
-        }
         Ok(AdminPort { flags, base, socket: None })
     }
 

@@ -62,7 +62,7 @@ pub enum BuildError {
         fault: BadName,
     },
     /// The address of a server cannot be one.
-    #[error("{0}")]
+    #[error("{}", match .0 { Failure::Unreachable(fault) => fault.clone(), other => other.to_string() })]
     Address(Failure),
     /// Certificates or key cannot be used.
     #[error("TLS: {0}")]

@@ -9,7 +9,7 @@ use lessor_proto::message::{Answer, Ask, Hello, HolderKind, Leader, Release, Whe
 use lessor_proto::wire::capacity_client::CapacityClient;
 use lessor_proto::wire::{DiscoveryRequest, GetCapacityRequest, GetServerCapacityRequest};
 use tonic::Status;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::{Channel, Endpoint, Uri};
 
 use super::bearer::{Authorization, BearerToken, Server};
 use super::clock;
@@ -204,6 +204,9 @@ pub(super) fn endpoint(address: &str, timeout: Duration, is_secure: bool) -> Res
     let uri = if address.contains("://") { address.to_owned() } else { format!("{scheme}://{address}") };
     let endpoint = Endpoint::from_shared(uri)
         .map_err(|fault| Failure::Unreachable(format!("{address:?} is no address: {fault}")))?;
+    if let Some(fault) = fault_of(address, endpoint.uri()) {
+        return Err(Failure::Unreachable(format!("{address:?} {fault}; wanted HOST:PORT")));
+    }
     match (is_secure, endpoint.uri().scheme_str()) {
         (true, Some("https")) | (false, Some("http")) => {}
         (true, _) => {
@@ -228,9 +231,49 @@ pub(super) fn endpoint(address: &str, timeout: Duration, is_secure: bool) -> Res
         .keep_alive_while_idle(true))
 }
 
+/// The part of an address that would be passed over in silence: a port that is none, in whose place that of the scheme would
+/// be asked, or a path.
+fn fault_of(address: &str, uri: &Uri) -> Option<&'static str> {
+    let Some(authority) = uri.authority().filter(|authority| !authority.host().is_empty()) else {
+        return Some("names no host");
+    };
+    let behind_host = authority.as_str().rsplit(['@', ']']).next().unwrap_or_default();
+    match authority.port_u16() {
+        Some(0) => Some("has 0 for a port"),
+        None if behind_host.contains(':') => Some("has a port that is no number from 1 to 65535"),
+        None if !address.contains("://") => Some("has no port"),
+        _ => {
+            uri.path_and_query().is_some_and(|path| path != "/").then_some("has a path, which no server has")
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_that_would_lead_elsewhere_is_refused() {
+        let told = |address| endpoint(address, Duration::from_secs(1), false).unwrap_err().to_string();
+        for (address, fault) in [
+            ("web-1", "has no port"),
+            ("[::1]", "has no port"),
+            ("web-1:", "no number from 1 to 65535"),
+            ("web-1:99999", "no number from 1 to 65535"),
+            ("http://[::1]:99999", "no number from 1 to 65535"),
+            ("web-1:0", "has 0 for a port"),
+            (":15000", "names no host"),
+            ("web-1:15000/status", "has a path"),
+            ("unix:/run/lessor.sock", "no number from 1 to 65535"),
+        ] {
+            let told = told(address);
+            assert!(told.contains(&format!("{address:?}")) && told.contains(fault), "{address}: {told}");
+            assert!(told.ends_with("; wanted HOST:PORT"), "{told}");
+        }
+        for address in ["web-1:15000", "web-1:15000/", "[::1]:15000", "http://web-1", "http://web-1:15000/"] {
+            assert!(endpoint(address, Duration::from_secs(1), false).is_ok(), "{address}");
+        }
+    }
 
     #[test]
     fn an_address_may_be_a_uri_but_not_nonsense() {
