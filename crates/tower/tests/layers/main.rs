@@ -8,6 +8,7 @@ mod heeds;
 mod house;
 mod in_flight;
 mod limits;
+mod memory;
 mod served;
 mod statuses;
 mod waits;
