@@ -189,6 +189,9 @@ def test_what_cannot_be_is_said(client, name):
         lessor.Client("two words")
     with pytest.raises(TypeError, match="address"):
         lessor.Client()
+    for address, fault in [("web-1", "has no port"), ("web-1:99999", "a port that is no number"), (":1", "names no host")]:
+        with pytest.raises(ValueError, match=f"{address}\" {fault}.*; wanted HOST:PORT"):
+            lessor.Client(address)
     with pytest.raises(ValueError, match="wants of -1"):
         client.rate("rate" + name, wants=-1)
     with pytest.raises(ValueError, match="wanted one of"):
@@ -203,6 +206,10 @@ def test_what_cannot_be_is_said(client, name):
             rate.try_acquire(units)
     with pytest.raises(TypeError):
         rate.try_acquire("1")
+    tenant = rate.domain("t")
+    for ask in (tenant.request, tenant.confirmed, tenant.acquire, tenant.acquire_async, tenant.peek):
+        with pytest.raises(ValueError, match="min of 11; wanted no more than the 10 that are asked for"):
+            ask(10, min=11)
     with pytest.raises(ValueError, match="a time of -1"):
         rate.acquire(timeout=-1)
     with pytest.raises(TypeError):

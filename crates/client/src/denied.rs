@@ -82,7 +82,7 @@ pub enum Denied {
         max_wait: Duration,
     },
     /// The longest wait that is allowed passed, and no permit came.
-    #[error("waited {max_wait:?} without a permit")]
+    #[error("waited {max_wait:?}, and it was not granted")]
     TimedOut {
         /// The bound.
         max_wait: Duration,

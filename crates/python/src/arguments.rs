@@ -25,6 +25,20 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Units {
 }
 
 impl Units {
+    /// The least that is of use of so many units: all of them, if nothing is said.
+    #[inline]
+    pub(crate) fn least(self, min: Option<Units>) -> PyResult<u32> {
+        match min {
+            None => Ok(self.0),
+            Some(min) if min.0 <= self.0 => Ok(min.0),
+            Some(min) => {
+                let fault =
+                    format!("min of {}; wanted no more than the {} that are asked for", min.0, self.0);
+                Err(PyValueError::new_err(fault))
+            }
+        }
+    }
+
     #[cold]
     fn fault(given: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
         if !error.is_instance_of::<PyOverflowError>(given.py()) {

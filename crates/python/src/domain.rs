@@ -87,14 +87,14 @@ impl Domain {
 
     #[pyo3(signature = (copies=Units(1), min=None), text_signature = "($self, copies=1, min=None)")]
     fn request(&self, py: Python<'_>, copies: Units, min: Option<Units>) -> PyResult<Decision> {
-        let min = min.unwrap_or(copies);
-        self.decided(py, self.rate.resource(py)?.domain(&self.name).request(copies.0, min.0))
+        let min = copies.least(min)?;
+        self.decided(py, self.rate.resource(py)?.domain(&self.name).request(copies.0, min))
     }
 
     #[pyo3(signature = (copies=Units(1), min=None), text_signature = "($self, copies=1, min=None)")]
     fn confirmed(&self, py: Python<'_>, copies: Units, min: Option<Units>) -> PyResult<Decision> {
-        let (rate, min) = (self.rate.resource_to_wait_for(py)?, min.unwrap_or(copies));
-        let decision = wait(py, async { rate.domain(&self.name).confirmed(copies.0, min.0).await })?;
+        let (rate, min) = (self.rate.resource_to_wait_for(py)?, copies.least(min)?);
+        let decision = wait(py, async { rate.domain(&self.name).confirmed(copies.0, min).await })?;
         self.decided(py, decision)
     }
 
@@ -106,12 +106,12 @@ impl Domain {
         timeout: Option<Seconds>,
         min: Option<Units>,
     ) -> PyResult<Decision> {
-        let (rate, min) = (self.rate.resource_to_wait_for(py)?, min.unwrap_or(n));
+        let (rate, min) = (self.rate.resource_to_wait_for(py)?, n.least(min)?);
         let decision = wait(py, async {
             let domain = rate.domain(&self.name);
             match timeout {
-                Some(Seconds(timeout)) => domain.acquire_within(n.0, min.0, timeout).await,
-                None => domain.acquire_some(n.0, min.0).await,
+                Some(Seconds(timeout)) => domain.acquire_within(n.0, min, timeout).await,
+                None => domain.acquire_some(n.0, min).await,
             }
         })?;
         self.granted(py, decision)
@@ -125,14 +125,14 @@ impl Domain {
         timeout: Option<Seconds>,
         min: Option<Units>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (rate, min) = (self.rate.resource_to_wait_for(py)?.clone(), min.unwrap_or(n));
+        let (rate, min) = (self.rate.resource_to_wait_for(py)?.clone(), n.least(min)?);
         let this = Domain::new(Arc::clone(&self.rate), self.name.clone());
         let name = self.name.clone();
         let decision = async move {
             let domain = rate.domain(&name);
             match timeout {
-                Some(Seconds(timeout)) => domain.acquire_within(n.0, min.0, timeout).await,
-                None => domain.acquire_some(n.0, min.0).await,
+                Some(Seconds(timeout)) => domain.acquire_within(n.0, min, timeout).await,
+                None => domain.acquire_some(n.0, min).await,
             }
         };
         promise(py, decision, move |py, decision| Ok(Py::new(py, this.granted(py, decision)?)?.into_any()))
@@ -140,8 +140,8 @@ impl Domain {
 
     #[pyo3(signature = (copies=Units(1), min=None), text_signature = "($self, copies=1, min=None)")]
     fn peek(&self, py: Python<'_>, copies: Units, min: Option<Units>) -> PyResult<Decision> {
-        let min = min.unwrap_or(copies);
-        let decision = self.rate.resource(py)?.domain(&self.name).peek(copies.0, min.0);
+        let min = copies.least(min)?;
+        let decision = self.rate.resource(py)?.domain(&self.name).peek(copies.0, min);
         let now = lessor_client::internals::clock::now();
         let after = decision.retry_at.map(|at| at.since(now).as_secs_f64());
         Ok(Decision::new(decision, after))
