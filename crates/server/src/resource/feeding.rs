@@ -3,8 +3,9 @@
 //!
 //! A holder is *short* when it has less than its share by more than the tolerance δ: the one that has just reported at
 //! once, others by twice that. Those who miss least come first, so that one who misses much does not hold up many who
-//! miss little. What is missing beyond what is free and on its way back is recalled from the fullest, first down to
-//! their shares. Where the level has moved by less than a message is worth, nobody has more than that: then down to
+//! miss little. What comes back for them bit by bit is gathered, and granted when it makes a quarter of a share, half of
+//! what is missing, or the whole; or when nothing more is on its way. What is missing beyond what is free and on its way
+//! back is recalled from the fullest, first down to their shares. Where the level has moved by less than a message is worth, nobody has more than that: then down to
 //! `1 - δ` of their shares, each of them a message. So a gain `g` at a level `λ` costs no more than `2g / (δλ) + 1`
 //! recalls, whatever the number of holders, and nobody who is recalled is short.
 //!
@@ -100,7 +101,8 @@ impl Resource {
             let reachable = self.reachable(slot, target);
             let gain = reachable.saturating_sub(holds);
             let is_enough = reachable.as_f64() >= target.as_f64() * (1.0 - self.tolerance() / 2.0)
-                || gain.as_micros() >= target.as_micros() / 4;
+                || gain.as_micros() >= target.as_micros() / 4
+                || gain >= target.saturating_sub(reachable);
             if gain > Amount::ZERO && is_enough && self.push(now, slot, cx, peers) {
                 turn.told += 1;
             }
@@ -116,6 +118,17 @@ impl Resource {
             Amount::ZERO => Amount::MAX,
             others => self.ledger.free().saturating_sub(others),
         }
+    }
+
+    /// The most that the holder at `slot` may have of what is free beside the line; nothing at all: what is on its way back is
+    /// gathered for it, and granted in parts that are worth it ([`Resource::feed_short`]). Without limit where nothing is on
+    /// its way.
+    pub(super) fn most_beside_line(&self, slot: Slot) -> Option<Amount> {
+        let shortage = self.pusher.shortage();
+        if shortage.is_empty() || shortage.coming() == 0 {
+            return Some(Amount::MAX);
+        }
+        (!shortage.has(slot)).then(|| self.holds(slot).saturating_add(self.free_beside(slot)))
     }
 
     /// Puts those into the line who have fallen short without having said anything. Returns how many were looked at.

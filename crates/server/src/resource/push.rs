@@ -321,10 +321,11 @@ impl Resource {
             if told >= most {
                 break;
             }
+            let Some(limit) = self.most_beside_line(slot) else { continue };
             let target = self.target(now, slot);
-            let reachable = self.reachable(slot, target);
+            let reachable = self.reachable(slot, target.min(limit));
             if reachable > self.holds(slot) && self.is_worth_telling(self.holds(slot), reachable) {
-                told += usize::from(self.push(now, slot, cx, peers));
+                told += usize::from(self.push_at_most(now, slot, limit, cx, peers));
             }
         }
         told
@@ -339,13 +340,15 @@ impl Resource {
             while let Some(hungry) = self.pusher.listeners().next_below(priority, level, last) {
                 last = Some(hungry);
                 let (slot, holds) = (hungry.slot(), self.holds(hungry.slot()));
+                // What is free is for it, and not for those behind it.
+                let Some(limit) = self.most_beside_line(slot) else { return told };
                 let target = self.target(now, slot);
-                let reachable = self.reachable(slot, target);
+                let reachable = self.reachable(slot, target.min(limit));
                 if self.ledger.headroom() == Amount::ZERO || told >= most {
                     return told;
                 }
                 if reachable > holds && self.is_worth_telling(holds, reachable) {
-                    told += usize::from(self.push(now, slot, cx, peers));
+                    told += usize::from(self.push_at_most(now, slot, limit, cx, peers));
                 } else if self.is_worth_telling(holds, target) {
                     // What is left is too little for the hungriest, and so for all.
                     return told;

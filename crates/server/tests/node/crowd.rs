@@ -131,6 +131,52 @@ fn one_that_comes_to_want_its_share_has_it_from_those_who_have_most() {
 }
 
 #[test]
+fn what_comes_back_bit_by_bit_is_gathered_for_the_one_who_waits() {
+    const CLIENTS: u32 = 100;
+    let mut hall = Hall::new(template(f64::from(CLIENTS)), NodeConfig::new("root", Epoch(1)));
+    let name = |number: u32| format!("c{number}");
+    for number in 0..CLIENTS {
+        hall.hello(&name(number), HolderKind::Client, None);
+        hall.report(&name(number), Some(wants(if number == 0 { 0.1 } else { 2.0 }).bands), None, false);
+        hall.listeners.get_mut(&name(number)).expect("it said hello").prompt = true;
+        hall.hear();
+    }
+    settle(&mut hall);
+    hall.listeners.values_mut().for_each(|one| one.prompt = false);
+    hall.report("c0", Some(wants(2.0).bands), None, false);
+    hall.until(hall.now + seconds(0.02));
+    let told = |hall: &mut Hall| {
+        let heard = hall.until(hall.now + seconds(0.001));
+        let to_it =
+            |heard: &(Time, Heard)| matches!(&heard.1, Heard::Down(name, Down::Grants(_)) if name == "c0");
+        heard.iter().filter(|heard| to_it(heard)).count()
+    };
+    let mut grants = 0;
+    for number in 1..CLIENTS {
+        // One acknowledgement each millisecond.
+        hall.report(&name(number), Some(wants(2.0).bands), None, false);
+        grants += told(&mut hall);
+    }
+    let has = hall.listeners["c0"].lease.as_ref().expect("a lease").0.capacity.as_f64();
+    assert!(has >= 0.99, "it has {has} of its share");
+    assert!((1..=12).contains(&grants), "{grants} grants for one share");
+
+    // Where one of those who were recalled says nothing, what the others have given is not kept back for long.
+    hall.report("c0", Some(wants(0.1).bands), Some(Amount::from_f64(0.1)), false);
+    hall.listeners.values_mut().for_each(|one| one.prompt = true);
+    settle(&mut hall);
+    hall.listeners.values_mut().for_each(|one| one.prompt = false);
+    hall.report("c0", Some(wants(2.0).bands), None, false);
+    hall.until(hall.now + seconds(0.02));
+    for number in 1..CLIENTS / 10 {
+        hall.report(&name(number), Some(wants(2.0).bands), None, false);
+    }
+    hall.until(hall.now + seconds(0.6));
+    let has = hall.listeners["c0"].lease.as_ref().expect("a lease").0.capacity.as_f64();
+    assert!(has >= 0.17, "it has {has} of what has come back");
+}
+
+#[test]
 fn a_whale_does_not_hold_up_a_small_one_that_comes_after_it() {
     let mut hall = crowd(20.0);
     hall.report("c1", Some(wants(0.0).bands), Some(Amount::ZERO), false);
