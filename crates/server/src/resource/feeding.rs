@@ -203,9 +203,7 @@ impl Resource {
                 if self.push_at_most(now, giver.slot, keeps, cx, peers) {
                     turn.told += 1;
                     need = need.saturating_sub(gives);
-                    let account = self.holders.at(giver.slot).account();
-                    let coming = account.charge().saturating_sub(self.holds(giver.slot));
-                    self.pusher.note_recall(now, giver.slot, coming);
+                    self.note_recall(now, giver.slot);
                 } else if !self.pusher.listeners().is_parked(giver.slot) {
                     // Nothing can be granted to it, nor to others.
                     break;
@@ -214,6 +212,14 @@ impl Resource {
         }
         self.pusher.batch().recalled(turn.told, most_need.saturating_sub(need));
         turn
+    }
+
+    /// The holder at `slot` has been granted less than it is charged for: the rest is on its way back.
+    pub(super) fn note_recall(&mut self, now: Time, slot: Slot) {
+        let coming = self.holders.at(slot).account().charge().saturating_sub(self.holds(slot));
+        if coming > Amount::ZERO {
+            self.pusher.note_recall(now, slot, coming);
+        }
     }
 
     /// Of those with a rank the one that could give most back, of the least priority first, if it is to keep `1 - dip` of

@@ -113,7 +113,9 @@ impl Resource {
             }
         };
         if news {
-            self.push_at_most(now, slot, most, cx, peers);
+            if self.push_at_most(now, slot, most, cx, peers) && target < holds {
+                self.note_recall(now, slot);
+            }
             self.pusher.unsettle_if(self.pusher.shortage().has(slot));
         }
         self.pusher.unsettle_if(self.needs_loans_back());
@@ -131,7 +133,10 @@ impl Resource {
             if told >= SLICE {
                 break;
             }
-            told += usize::from(self.push(now, slot, cx, peers));
+            if self.push(now, slot, cx, peers) {
+                told += 1;
+                self.note_recall(now, slot);
+            }
         }
         let fed = self.feed_short(now, &others, SLICE.saturating_sub(told), cx, peers);
         told += fed.told;

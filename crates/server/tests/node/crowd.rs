@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use lessor_algorithms::SharePolicy;
-use lessor_proto::message::{Band, Bands, Down, HolderKind};
+use lessor_proto::message::{Band, Down, HolderKind};
 use lessor_proto::{Amount, Epoch, Time};
 use lessor_server::node::NodeConfig;
 use lessor_server::repository::{Repository, Template};
-use proptest::prelude::*;
 
 use super::holders::{template, wants};
 use super::listeners::{Hall, Heard, seconds};
@@ -30,7 +29,7 @@ fn crowd(amount: f64) -> Hall {
 }
 
 /// Two rounds of heartbeats, after which nothing is left to say.
-fn settle(hall: &mut Hall) {
+pub(super) fn settle(hall: &mut Hall) {
     for _ in 0..2 {
         let names: Vec<String> = hall.listeners.keys().cloned().collect();
         for name in names {
@@ -128,52 +127,6 @@ fn one_that_comes_to_want_its_share_has_it_from_those_who_have_most() {
     let least = least.map(|(_, one)| one.lease.as_ref().expect("a lease").0.capacity.as_f64());
     assert!(least.fold(f64::INFINITY, f64::min) >= 9.8, "somebody was cut off");
     assert!(hall.believed() <= 100_000_000_000, "{}", hall.believed());
-}
-
-#[test]
-fn what_comes_back_bit_by_bit_is_gathered_for_the_one_who_waits() {
-    const CLIENTS: u32 = 100;
-    let mut hall = Hall::new(template(f64::from(CLIENTS)), NodeConfig::new("root", Epoch(1)));
-    let name = |number: u32| format!("c{number}");
-    for number in 0..CLIENTS {
-        hall.hello(&name(number), HolderKind::Client, None);
-        hall.report(&name(number), Some(wants(if number == 0 { 0.1 } else { 2.0 }).bands), None, false);
-        hall.listeners.get_mut(&name(number)).expect("it said hello").prompt = true;
-        hall.hear();
-    }
-    settle(&mut hall);
-    hall.listeners.values_mut().for_each(|one| one.prompt = false);
-    hall.report("c0", Some(wants(2.0).bands), None, false);
-    hall.until(hall.now + seconds(0.02));
-    let told = |hall: &mut Hall| {
-        let heard = hall.until(hall.now + seconds(0.001));
-        let to_it =
-            |heard: &(Time, Heard)| matches!(&heard.1, Heard::Down(name, Down::Grants(_)) if name == "c0");
-        heard.iter().filter(|heard| to_it(heard)).count()
-    };
-    let mut grants = 0;
-    for number in 1..CLIENTS {
-        // One acknowledgement each millisecond.
-        hall.report(&name(number), Some(wants(2.0).bands), None, false);
-        grants += told(&mut hall);
-    }
-    let has = hall.listeners["c0"].lease.as_ref().expect("a lease").0.capacity.as_f64();
-    assert!(has >= 0.99, "it has {has} of its share");
-    assert!((1..=12).contains(&grants), "{grants} grants for one share");
-
-    // Where one of those who were recalled says nothing, what the others have given is not kept back for long.
-    hall.report("c0", Some(wants(0.1).bands), Some(Amount::from_f64(0.1)), false);
-    hall.listeners.values_mut().for_each(|one| one.prompt = true);
-    settle(&mut hall);
-    hall.listeners.values_mut().for_each(|one| one.prompt = false);
-    hall.report("c0", Some(wants(2.0).bands), None, false);
-    hall.until(hall.now + seconds(0.02));
-    for number in 1..CLIENTS / 10 {
-        hall.report(&name(number), Some(wants(2.0).bands), None, false);
-    }
-    hall.until(hall.now + seconds(0.6));
-    let has = hall.listeners["c0"].lease.as_ref().expect("a lease").0.capacity.as_f64();
-    assert!(has >= 0.17, "it has {has} of what has come back");
 }
 
 #[test]
@@ -277,75 +230,4 @@ fn a_herd_is_served_together() {
         let waited = at.since(before + seconds(0.0002) * number).as_secs_f64();
         assert!(waited <= 0.75, "{name} has waited for {waited} s");
     }
-}
-
-/// A holder of a random book: what it wants at first, and by what weight.
-fn books() -> impl Strategy<Value = Vec<(f64, u32)>> {
-    let weight = prop_oneof![3 => Just(1_u32), 1 => 2..5_u32];
-    prop::collection::vec((1.0..40.0_f64, weight), 20..400)
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
-
-    /// A holder that comes to want more has it soon, for no more grants than that is worth, and nobody falls far
-    /// below its share for it.
-    #[test]
-    fn a_gain_costs_no_more_grants_than_it_is_worth(book in books(), who in any::<prop::sample::Index>(), part in 0.2..3.0_f64) {
-        let capacity = 4.0 * book.len() as f64;
-        let mut hall = Hall::new(template(capacity), NodeConfig::new("root", Epoch(1)));
-        let band = |wants: f64, weight: u32| Bands::from_elem(Band { priority: 0, subclients: weight, wants }, 1);
-        let name = |index: usize| format!("h{index}");
-        for (index, &(wants, weight)) in book.iter().enumerate() {
-            // Those with weights are nodes, whose clients are alike.
-            let kind = if weight == 1 { HolderKind::Client } else { HolderKind::Node };
-            hall.hello(&name(index), kind, None);
-            hall.report(&name(index), Some(band(wants, weight)), None, false);
-            hall.listeners.get_mut(&name(index)).expect("it said hello").prompt = true;
-            hall.hear();
-        }
-        settle(&mut hall);
-        let tolerance = (book.len() as f64 * 1e-5).min(0.01);
-        let has = |hall: &Hall, index: usize| hall.listeners[&name(index)].lease.as_ref().map_or(0.0, |(lease, _)| lease.capacity.as_f64());
-        let level = fair_level(capacity, &book);
-        let who = who.index(book.len());
-        let mut after = book.clone();
-        after[who].0 = after[who].0.min(level * f64::from(after[who].1)) + part * level;
-        let before = has(&hall, who);
-        hall.report(&name(who), Some(band(after[who].0, after[who].1)), None, false);
-        let heard = hall.until(hall.now + seconds(0.2));
-        let grants: usize = heard.iter().map(|(_, heard)| match heard {
-            Heard::Down(_, Down::Grants(grants)) => grants.len(),
-            _ => 0,
-        }).sum();
-        let level = fair_level(capacity, &after);
-        let due = |index: usize| after[index].0.min(level * f64::from(after[index].1));
-        let gain = (due(who) - before).max(0.0);
-        let most = (2.0 * gain / (tolerance * level) + 1.0).min(book.len() as f64);
-        // A few of them come in two steps, and the one who gains has a grant or two itself.
-        prop_assert!(grants as f64 <= 1.5 * most + 4.0, "{grants} grants for {gain}, {most} allowed of {}", book.len());
-        let all: f64 = (0..book.len()).map(|index| has(&hall, index)).sum();
-        prop_assert!(all <= capacity + 1e-3, "{all} of {capacity}");
-        for index in 0..book.len() {
-            let least = due(index) * (1.0 - 2.0 * tolerance) - 1e-3;
-            prop_assert!(has(&hall, index) >= least, "h{index} has {} of {}", has(&hall, index), due(index));
-        }
-    }
-}
-
-/// The amount that one subclient gets where all of them want more.
-fn fair_level(capacity: f64, book: &[(f64, u32)]) -> f64 {
-    let mut order: Vec<(f64, f64)> =
-        book.iter().map(|&(wants, weight)| (wants / f64::from(weight), f64::from(weight))).collect();
-    order.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let mut weight: f64 = order.iter().map(|one| one.1).sum();
-    let mut left = capacity;
-    for (wants, share) in order {
-        if wants * weight >= left {
-            return left / weight;
-        }
-        left -= wants * share;
-        weight -= share;
-    }
-    f64::INFINITY
 }

@@ -24,6 +24,7 @@ mod marks;
 mod names;
 mod other_kind;
 mod pollers;
+mod raises;
 mod recalls;
 mod rooms;
 mod shared;
