@@ -39,6 +39,7 @@ pub mod plan;
 mod process;
 mod program;
 mod programs;
+pub mod raise;
 pub mod registry;
 pub mod report;
 mod resource;

@@ -50,6 +50,8 @@ pub(crate) struct Site {
     pub(crate) directory: Directory,
     /// The number of times that a leader had something written.
     pub(crate) writes: u64,
+    /// The number of grants that its leaders made on streams.
+    pub(crate) grants: u64,
     /// Until when nothing from below gets in.
     pub(crate) door_in: Time,
     /// And until when nothing gets out to those below.

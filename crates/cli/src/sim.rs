@@ -4,6 +4,7 @@
 mod big;
 mod domains;
 mod output;
+mod raise;
 mod range;
 mod spare;
 mod summary;
@@ -40,7 +41,8 @@ pub(crate) struct Sim {
     /// one a seed, with every rule looked at after every event); tree (many clients below three levels of servers); million (a
     /// million of them, while leaders die at every level); domains (one domain that reaches several clients: how well they
     /// keep to its tiers together, by each scope); spare (clients that say nothing of what they want: what is lost of what
-    /// one limiter of the whole capacity would grant them)
+    /// one limiter of the whole capacity would grant them); raise (one client that comes to want its share where nothing is
+    /// free: how soon it has it, and how many grants that costs)
     #[arg(value_name = "SCENARIO", required = true)]
     what: Option<What>,
     /// The seed of everything that is drawn
@@ -78,7 +80,7 @@ pub(crate) struct Sim {
     #[arg(long, value_name = "N")]
     lines: Option<usize>,
     /// Clients of a tree, 100000 or a million without it; or that a domain reaches, 4 and then 16 without it; or
-    /// that share what is spare, 10, 100 and then 1000
+    /// that share what is spare, 10, 100 and then 1000; or of a raise, 100 to 100000
     #[arg(long, value_name = "N")]
     clients: Option<usize>,
     /// Simulated minutes of a tree; 10 without it
@@ -87,7 +89,7 @@ pub(crate) struct Sim {
     /// Simulated seconds of domains, 600 without it; or of what is spare, 30
     #[arg(long, value_name = "N")]
     seconds: Option<u64>,
-    /// Servers between the root and the clients that share what is spare; none without it
+    /// Servers between the root and the clients that share what is spare, or of which one comes to want more; none without it
     #[arg(long, value_name = "N")]
     leaves: Option<usize>,
 }
@@ -120,6 +122,10 @@ impl Sim {
                 let Sim { clients, seconds, leaves, json, .. } = *self;
                 spare::SpareComparison { clients, leaves, seconds, seeds: self.seeds(), json }.run()
             }
+            What::Raise => {
+                let Sim { clients, leaves, json, .. } = *self;
+                raise::RaiseComparison { clients, leaves, seeds: self.seeds(), json }.run()
+            }
         }
     }
 
@@ -144,10 +150,10 @@ impl Sim {
             ("--keep-going", self.keep_going, what == What::Swarm),
             ("--lines", self.lines.is_some(), what == What::Swarm),
             ("--seeds", self.seeds.is_some(), !is_large),
-            ("--clients", self.clients.is_some(), is_large || is_shared),
+            ("--clients", self.clients.is_some(), is_large || is_shared || what == What::Raise),
             ("--minutes", self.minutes.is_some(), is_large),
             ("--seconds", self.seconds.is_some(), is_shared),
-            ("--leaves", self.leaves.is_some(), what == What::Spare),
+            ("--leaves", self.leaves.is_some(), matches!(what, What::Spare | What::Raise)),
         ];
         for (flag, given, meant) in flags {
             anyhow::ensure!(!given || meant, "{flag} means nothing for {what}");

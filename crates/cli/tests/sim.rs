@@ -313,10 +313,29 @@ async fn a_flag_that_means_nothing_is_refused() {
         (&["domains", "--clients", "0"], "--clients: found 0, wanted at least 1"),
         (&["domains", "--seconds", "0"], "--seconds: found 0, wanted a number from 1 to 31536000"),
         (&["tree", "--seconds", "9"], "--seconds means nothing for tree"),
+        (&["raise", "--seconds", "9"], "--seconds means nothing for raise"),
+        (&["raise", "--clients", "1"], "--clients: found 1, wanted at least 2"),
+        (&["raise", "--leaves", "1001"], "--leaves: found 1001, wanted a number from 0 to 1000"),
     ] {
         let said = fail(arguments).await;
         assert!(said.contains(complaint), "{arguments:?}: {said}");
     }
+}
+
+#[tokio::test]
+async fn a_raise_is_timed_over_a_calm_network_and_a_rough_one() {
+    let said = succeed(&["raise", "--clients", "50", "--leaves", "2", "--seeds", "1..2", "--json"]).await;
+    let lines: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let wanted = [("calm", 1), ("calm", 2), ("rough", 1), ("rough", 2)];
+    assert_eq!(lines.len(), wanted.len(), "{said}");
+    for (line, (network, seed)) in lines.iter().zip(wanted) {
+        assert_eq!((&line["network"], &line["seed"]), (&network.into(), &seed.into()));
+        assert_eq!((&line["clients"], &line["leaves"]), (&50.into(), &2.into()));
+        assert!(line["took_s"].as_f64().unwrap() > 0.0 && line["grants"].as_u64().unwrap() > 0, "{line}");
+    }
+    let said = succeed(&["raise", "--clients", "50"]).await;
+    assert!(said.starts_with("each of the seeds 1 to 1; 0 leaves\nnetwork"), "{said}");
+    assert!(said.contains("\ncalm            50        42"), "{said}");
 }
 
 #[tokio::test]

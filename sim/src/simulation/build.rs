@@ -170,6 +170,7 @@ impl Simulation {
             keeps: self.begins_with(),
             directory: Directory::default(),
             writes: 0,
+            grants: 0,
             authority: plan.authority,
             door_in: Time::ZERO,
             door_out: Time::ZERO,

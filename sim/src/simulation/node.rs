@@ -272,6 +272,8 @@ impl Simulation {
         match &down {
             Down::Grants(grants) => {
                 self.consult(|oracle, facts| oracle.watch_grants(facts, task, grants));
+                let site = self.tasks[task as usize].site;
+                self.sites[site as usize].grants += grants.len() as u64;
                 if !grants.is_empty() {
                     self.watch_edition_of(task, peer, grants.len());
                 }

@@ -56,6 +56,18 @@ impl Simulation {
         self.sites[site as usize].writes
     }
 
+    /// The number of sites.
+    #[must_use]
+    pub fn sites(&self) -> usize {
+        self.sites.len()
+    }
+
+    /// The number of grants that the leaders of a site made on streams.
+    #[must_use]
+    pub fn grants(&self, site: u32) -> u64 {
+        self.sites[site as usize].grants
+    }
+
     pub(crate) fn addresses_of(&self, site: u32) -> Vec<Arc<str>> {
         let tasks = self.sites[site as usize].tasks.clone();
         tasks.map(|task| self.tasks[task as usize].address.clone()).collect()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lessor_proto::message::{Ask, Band, Has, HolderKind, Lasts, Order, Report};
-use lessor_proto::{Amount, ClientId, Drift, Epoch, Incarnation, ReportId, Time};
+use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, Time};
 use lessor_server::election::call::{Action, Answer, Call, LeaseId, Stored};
 use lessor_server::election::{Candidate, ElectionConfig, Event};
 use lessor_server::node::{Node, NodeConfig};

@@ -243,7 +243,7 @@ impl World {
             let nexts = [
                 self.messages.first_key_value().map(|(&(at, _), _)| at),
                 self.deadlines.first().map(|&(at, _)| at),
-                self.node.as_ref().and_then(Node::deadline),
+                self.node.as_ref().and_then(Node::next_deadline),
                 self.clock.next(),
             ];
             let next = nexts.into_iter().flatten().min().unwrap_or(Time::MAX).max(self.now());
@@ -350,11 +350,11 @@ impl World {
                 }
             }
         }
-        let before = client.deadline.replace(client.session.deadline());
+        let before = client.deadline.replace(client.session.next_deadline());
         if let Some(before) = before {
             self.deadlines.remove(&(before, index));
         }
-        self.deadlines.insert((self.clients[index].session.deadline(), index));
+        self.deadlines.insert((self.clients[index].session.next_deadline(), index));
         sent.into_iter().for_each(|message| self.send(message));
         self.run_tasks();
     }

@@ -19,12 +19,14 @@ pub(crate) enum What {
     Domains,
     /// Many clients that share by leases what one limiter could grant.
     Spare,
+    /// One client that comes to want more where nothing is free.
+    Raise,
 }
 
 /// A name of nothing that can be simulated.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "scenario {0:?} is not one of one, two, three, four, five, six, seven, swarm, tree, million, domains, spare"
+    "scenario {0:?} is not one of one, two, three, four, five, six, seven, swarm, tree, million, domains, spare, raise"
 )]
 pub(crate) struct UnknownWhat(String);
 
@@ -40,6 +42,7 @@ impl FromStr for What {
             "million" => Ok(What::Million),
             "domains" => Ok(What::Domains),
             "spare" => Ok(What::Spare),
+            "raise" => Ok(What::Raise),
             name => name.parse().map(What::Scenario).map_err(|_| UnknownWhat(name.to_owned())),
         }
     }
@@ -54,6 +57,7 @@ impl fmt::Display for What {
             What::Million => f.write_str("million"),
             What::Domains => f.write_str("domains"),
             What::Spare => f.write_str("spare"),
+            What::Raise => f.write_str("raise"),
         }
     }
 }
