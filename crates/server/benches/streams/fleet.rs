@@ -16,8 +16,10 @@ use tonic::Streaming;
 use tonic::transport::Channel;
 
 const CONNECTIONS: usize = 10;
-/// Streams that are being opened at one moment.
-const OPENING: usize = 64;
+/// Streams that are being opened at one moment where they do not all come at once.
+pub(crate) const OPENING: usize = 64;
+/// The interval at which idle clients send heartbeats, as servers ask for.
+const IDLE: Duration = Duration::from_secs(5);
 /// The longest wait for anything.
 const AGES: Duration = Duration::from_secs(60);
 /// The longest wait for the answer to a heartbeat: what two of them take at the interval that servers ask for.
@@ -35,11 +37,15 @@ pub(crate) struct Fleet {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Orders {
+pub(crate) enum Orders {
     /// Listens, and acknowledges.
     Listen,
     /// Sends the next heartbeat when one is answered.
     Beat,
+    /// The same, with a report of other wants in each.
+    Report,
+    /// Sends a heartbeat now and then.
+    Idle,
 }
 
 #[derive(Default)]
@@ -78,6 +84,7 @@ struct Client {
     downs: Streaming<wire::SessionDown>,
     membership: Membership,
     lease: Option<wire::Lease>,
+    number: usize,
     reports: u64,
     /// It has had nearly what it wants or its share.
     is_fed: bool,
@@ -86,7 +93,8 @@ struct Client {
 // === impl Fleet ===
 
 impl Fleet {
-    pub(crate) async fn open(server: SocketAddr, streams: usize) -> Fleet {
+    /// Opens so many streams, `at_once` of them at one moment.
+    pub(crate) async fn open(server: SocketAddr, streams: usize, at_once: usize) -> Fleet {
         let (orders, told) = watch::channel(Orders::Listen);
         let (shows, first) = watch::channel(0.0);
         let (wants, wanted) = mpsc::unbounded_channel();
@@ -97,7 +105,7 @@ impl Fleet {
             let endpoint = Channel::from_shared(format!("http://{server}")).expect("an address");
             channels.push(endpoint.tcp_nodelay(true).connect().await.expect("it listens"));
         }
-        let (opening, mut tasks) = (Arc::new(Semaphore::new(OPENING)), tokio::task::JoinSet::new());
+        let (opening, mut tasks) = (Arc::new(Semaphore::new(at_once)), tokio::task::JoinSet::new());
         for number in 0..streams {
             let (channel, opening) = (channels[number % CONNECTIONS].clone(), Arc::clone(&opening));
             let (orders, tally, shows) = (told.clone(), Arc::clone(&tally), shows.take());
@@ -132,10 +140,10 @@ impl Fleet {
         }
     }
 
-    /// Everybody sends heartbeats, one after the other. Returns how many were answered.
-    pub(crate) async fn run(&mut self, turn: Duration) -> u64 {
+    /// Everybody does as ordered for one turn. Returns how many answers there were.
+    pub(crate) async fn run(&mut self, orders: Orders, turn: Duration) -> u64 {
         let before = self.tally.answers.load(Ordering::Relaxed);
-        self.orders.send_replace(Orders::Beat);
+        self.orders.send_replace(orders);
         clock::sleep_until(clock::now() + turn).await;
         self.orders.send_replace(Orders::Listen);
         let answers = self.tally.answers.load(Ordering::Relaxed) - before;
@@ -147,6 +155,11 @@ impl Fleet {
         answers
     }
 
+    /// The grants that came to all of them so far.
+    pub(crate) fn grants(&self) -> u64 {
+        self.tally.grants.load(Ordering::Relaxed)
+    }
+
     /// The streams that have ended, and the heartbeats that were not answered.
     pub(crate) fn faults(&self) -> (u64, u64) {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -156,7 +169,7 @@ impl Fleet {
     /// The first one wants three times as much, until it has its share of that.
     pub(crate) async fn starve(&mut self, streams: usize) -> Fed {
         // Whoever came early has given back by then what later ones are due.
-        self.run(Duration::from_secs(2)).await;
+        self.run(Orders::Beat, Duration::from_secs(2)).await;
         clock::sleep_until(clock::now() + Duration::from_secs(2)).await;
         let (grants, start) = (self.tally.grants.load(Ordering::Relaxed), clock::now());
         let share = crate::WANTS / 2.0;
@@ -187,13 +200,15 @@ impl Client {
         let opened = server.session(ReceiverStream::new(said));
         let downs =
             tokio::time::timeout(AGES, opened).await.expect("in time").expect("it is welcome").into_inner();
-        let mut client = Client { ups, downs, membership, lease: None, reports: 0, is_fed: false };
+        let mut client = Client { ups, downs, membership, lease: None, number, reports: 0, is_fed: false };
         client.hear().await;
         client
     }
 
     async fn run(mut self) {
-        let mut beats = false;
+        let mut orders = Orders::Listen;
+        // They do not all send their heartbeats at one moment.
+        let mut next = clock::now() + IDLE.mul_f64(self.number as f64 * 0.618 % 1.0);
         loop {
             let wants = async {
                 match &mut self.membership.shows {
@@ -206,10 +221,16 @@ impl Client {
                     if changed.is_err() {
                         return;
                     }
-                    beats = *self.membership.orders.borrow_and_update() == Orders::Beat;
-                    if beats {
-                        self.beat().await;
+                    orders = *self.membership.orders.borrow_and_update();
+                    match orders {
+                        Orders::Beat | Orders::Report => self.go_round(orders).await,
+                        Orders::Idle => next = next.max(clock::now()),
+                        Orders::Listen => {}
                     }
+                }
+                () = clock::sleep_until(next), if orders == Orders::Idle => {
+                    next += IDLE;
+                    self.beat().await;
                 }
                 Some(wants) = wants => {
                     self.membership.wants = wants;
@@ -222,14 +243,26 @@ impl Client {
                     };
                     if self.take(down).await {
                         self.membership.tally.replies.fetch_add(1, Ordering::Relaxed);
-                        if beats {
+                        if matches!(orders, Orders::Beat | Orders::Report) {
                             self.membership.tally.answers.fetch_add(1, Ordering::Relaxed);
-                            self.beat().await;
+                            self.go_round(orders).await;
                         }
                     }
                 }
             }
         }
+    }
+
+    /// Sends the next one of a closed loop.
+    async fn go_round(&mut self, orders: Orders) {
+        if orders == Orders::Beat {
+            return self.beat().await;
+        }
+        // A little more and a little less in turn: more than its share each time, but for the first.
+        let by = if self.reports % 2 == 0 { 1.01 } else { 1.0 / 1.01 };
+        self.membership.wants *= by;
+        self.membership.tally.beats.fetch_add(1, Ordering::Relaxed);
+        self.report(true).await;
     }
 
     async fn hear(&mut self) {
