@@ -19,22 +19,23 @@
 //! before it counts, so a leader grants nothing before its first write.
 
 mod header;
+mod known;
 mod need;
+mod writes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use lessor_client::internals::holding::Proof;
-use lessor_proto::{Amount, Drift, Epoch, ResourceId, Time};
+use lessor_proto::{Amount, Drift, ResourceId, Time};
 
 use crate::config::NodeConfig;
 use crate::ledger::Ceiling;
 use crate::mutation::Rule;
-use crate::record::{EarlierStop, Longest, Record, RecordChange, RestOver, Terms, Unknown};
+use crate::record::{EarlierStop, Longest, Record, RecordChange, Terms, Unknown};
 use crate::repository::Kind;
 
 use self::header::{Heading, UnknownUntil};
-use self::need::NeedValue;
+use self::known::KnownMark;
 pub(crate) use self::need::{Need, Over};
 
 /// A change of the record that waits for its outcome.
@@ -76,26 +77,6 @@ pub(crate) struct Marks {
     looks_at: Option<Time>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct KnownMark {
-    /// The record holds no more for certain, and perhaps less.
-    most: Amount,
-    /// The record holds no less for certain: so much may be out.
-    least: Amount,
-    /// The record holds no less for certain beside what is left from before: so much may outlast that.
-    lasting: Amount,
-    /// The record says of no more for certain that it is left from before.
-    rest: Amount,
-    /// The record says for certain that this is over by then, or sooner.
-    rest_end: Time,
-    /// When it is to be lowered, or written again.
-    falling: Option<Time>,
-    /// The epoch of the lease whose proof stands beside it for certain.
-    epoch: Option<Epoch>,
-    /// The kind of what may be out; absent: not known.
-    kind: Option<Kind>,
-}
-
 /// The outcome of a write.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Settled {
@@ -111,12 +92,6 @@ pub(crate) struct Settled {
 const WINDOW: Duration = Duration::from_millis(2);
 /// A mark is lowered when it was too high for so long.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The interval at which the rest is looked at, and it is said how long that may be out.
-const LOOKS: Duration = Duration::from_secs(10);
-/// After something is over that is told of, nodes have let it end.
-const LET_END: Duration = Duration::from_millis(100);
-/// After a write that failed, or may have.
-const BACK_OFF: Duration = Duration::from_millis(100);
 
 // === impl Marks ===
 
@@ -298,216 +273,6 @@ impl Marks {
         short
     }
 
-    /// Returns the write that is due at `now`, if any; `need` tells what each resource needs, `over` when what is
-    /// left from before is over, and `proof` what is to stand beside a mark. There is none before the outcome of
-    /// the previous write is known.
-    pub(crate) fn next(
-        &mut self,
-        now: Time,
-        need: impl Fn(&ResourceId) -> Need,
-        over: Over,
-        proof: impl Fn(&ResourceId) -> Option<Proof>,
-    ) -> Option<MarkWrite> {
-        if !self.is_due(now) {
-            return None;
-        }
-        let mut values: BTreeMap<ResourceId, NeedValue> = BTreeMap::new();
-        if self.due_at <= now {
-            for id in std::mem::take(&mut self.due) {
-                let need = need(&id);
-                self.align(&id, need.kind);
-                let Ceiling { total, lasting, .. } =
-                    self.marks.get(&id).copied().unwrap_or_default().ceiling();
-                if need.amount > total || need.lasting > lasting {
-                    let mark = if need.amount > total { need.mark() } else { total };
-                    values.insert(id, need.beside(mark));
-                    if need.rest > Amount::ZERO {
-                        // What is not claimed of that is told of again.
-                        self.looks_at = self.looks_at.into_iter().chain([now + LOOKS]).min();
-                    }
-                }
-            }
-            self.due_at = Time::MAX;
-        }
-        while let Some((at, id)) = self.falling.first().filter(|(at, _)| *at <= now).cloned() {
-            self.falling.remove(&(at, id.clone()));
-            let mark = self.marks.entry(id.clone()).or_default();
-            mark.falling = None;
-            let need = need(&id);
-            if need.is_exceeded_by(mark.most) {
-                values.entry(id).or_insert(need.beside(need.lower_mark()));
-            } else if need.epoch > mark.epoch && mark.least > Amount::ZERO {
-                values.entry(id).or_insert(need.beside(mark.least));
-            }
-        }
-        let looks = self.looks_at.take_if(|at| *at <= now).is_some();
-        if looks {
-            for (id, mark) in &self.marks {
-                let need = need(id);
-                let value = need.beside(mark.least);
-                let is_news = value.rest < mark.rest || value.rest > mark.rest.saturating_add(need.ample());
-                if is_news && need.out <= mark.least {
-                    values.entry(id.clone()).or_insert(value);
-                }
-            }
-        }
-        self.note_rests(&values);
-        if looks {
-            let told = (!self.rests.is_empty()).then_some(now + LOOKS);
-            self.looks_at = told.into_iter().chain(over.next(now).map(|at| at + LET_END)).min();
-        }
-        let header = self.header.at(now, self.unmarked(), self.rest_over(now, over));
-        let tells = header.rest_over.is_some() && (looks || !values.is_empty());
-        let header = (tells || self.header.is_news(header)).then_some(header);
-        (!values.is_empty() || header.is_some()).then(|| self.write(values, header, over, proof))
-    }
-
-    /// Takes in the outcome of the write `ticket`; not `committed`: nobody knows it.
-    pub(crate) fn settle(&mut self, now: Time, ticket: u64, committed: bool) -> Option<Settled> {
-        let (write, over) = self.in_flight.take_if(|(write, _)| write.ticket == ticket)?;
-        let mut settled = Settled::default();
-        if let Some(header) = write.change.terms.filter(|_| committed) {
-            settled.unknown = match header.unknown > self.header.says_unknown() {
-                true => header.unknown,
-                false => Unknown::Nothing,
-            };
-            let before = self.header.written.replace(header).map_or(Longest::default(), Terms::longest);
-            self.header.doubtful = false;
-            self.header.earlier_doubtful &= write.change.earlier.as_ref() != Some(&self.header.earlier);
-            settled.longer = header.longest().passes(before);
-        }
-        let change = write.change;
-        let deletes = change.deletes.into_iter().map(|id| (id, Amount::ZERO));
-        for (id, amount) in change.marks.into_iter().chain(deletes) {
-            let mark = self.marks.entry(id.clone()).or_default();
-            let rest = change.rests.get(&id).copied().unwrap_or_default();
-            match committed {
-                true if amount == Amount::ZERO && mark.falling.is_none() => {
-                    self.marks.remove(&id);
-                    self.rests.remove(&id);
-                }
-                true => {
-                    (mark.most, mark.least) = (amount, amount);
-                    (mark.lasting, mark.rest) = (amount.saturating_sub(rest), rest);
-                    if rest == Amount::ZERO {
-                        self.rests.remove(&id);
-                    }
-                    mark.rest_end = over.of(&id);
-                    if mark.kind != change.kinds.get(&id).copied() {
-                        // It was on its way when the kind was changed, and allows for nothing of the new one.
-                        (mark.least, mark.lasting) = (Amount::ZERO, Amount::ZERO);
-                    }
-                    mark.epoch = change.proofs.get(&id).map(|proof| proof.order.epoch);
-                }
-                false if mark.least < amount || mark.lasting < amount.saturating_sub(rest) => {
-                    self.due.insert(id.clone());
-                }
-                false => self.set_falling(&id, Some(now + PATIENCE)),
-            }
-            settled.resources.extend(committed.then_some(id));
-        }
-        if self.rests.is_empty() && self.header.written.is_some_and(|written| written.rest_over.is_some()) {
-            // Nothing is left that this could be about.
-            self.looks_at = self.looks_at.into_iter().chain([now + LOOKS]).min();
-        }
-        if !committed {
-            self.not_before = now + BACK_OFF;
-        }
-        if !self.due.is_empty() || self.header.is_due() {
-            self.due_at = now;
-        }
-        Some(settled)
-    }
-
-    /// The last write of this leader, which grants nothing any more: what is out of each resource. Before it is certain that
-    /// its predecessor does not act any more, it cannot say so of itself.
-    pub(crate) fn resign(
-        &mut self,
-        now: Time,
-        need: impl Fn(&ResourceId) -> Need,
-        over: Over,
-        proof: impl Fn(&ResourceId) -> Option<Proof>,
-    ) -> MarkWrite {
-        self.resigned = true;
-        self.in_flight = None;
-        let value = |(id, mark): (&ResourceId, &KnownMark)| {
-            let need = need(id);
-            (id.clone(), need.beside(mark.least.min(need.out)))
-        };
-        let values: BTreeMap<ResourceId, NeedValue> = self.marks.iter().map(value).collect();
-        let closed = now >= self.header.before.1;
-        self.note_rests(&values);
-        let header = self.header.at(now, self.unmarked(), self.rest_over(now, over));
-        MarkWrite { closed, ..self.write(values, Some(header), over, proof) }
-    }
-
-    /// Whether there may be something to be written at `now`.
-    pub(crate) fn is_due(&self, now: Time) -> bool {
-        self.next_deadline().is_some_and(|at| at <= now)
-    }
-
-    /// When there is something to be written.
-    pub(crate) fn next_deadline(&self) -> Option<Time> {
-        if self.in_flight.is_some() || self.resigned {
-            return None;
-        }
-        let falling = self.falling.first().map(|&(at, _)| at);
-        let learnt = self.header.learnt_at(self.unmarked());
-        let changes = [falling, self.header.changes_at(), learnt, self.looks_at].into_iter().flatten();
-        let at = changes.fold(self.due_at, Time::min);
-        (at < Time::MAX).then(|| at.max(self.not_before))
-    }
-
-    fn write(
-        &mut self,
-        values: BTreeMap<ResourceId, NeedValue>,
-        header: Option<Terms>,
-        over: Over,
-        proof: impl Fn(&ResourceId) -> Option<Proof>,
-    ) -> MarkWrite {
-        self.last_ticket += 1;
-        let earlier = header.and_then(|_| self.header.tell_earlier());
-        let mut change = RecordChange { terms: header, earlier, ..RecordChange::default() };
-        for (id, NeedValue { amount, rest, kind }) in values {
-            let mark = self.marks.entry(id.clone()).or_default();
-            mark.kind = kind.or(mark.kind);
-            mark.most = mark.most.max(amount);
-            mark.least = mark.least.min(amount);
-            mark.lasting = mark.lasting.min(amount.saturating_sub(rest));
-            // Whatever was said before is over no later.
-            mark.rest_end = if mark.rest > Amount::ZERO { mark.rest_end } else { over.of(&id) };
-            mark.rest = mark.rest.max(rest);
-            if rest > Amount::ZERO {
-                change.rests.insert(id.clone(), rest);
-            }
-            if amount > Amount::ZERO {
-                change.proofs.extend(proof(&id).map(|proof| (id.clone(), proof)));
-                change.kinds.extend(mark.kind.map(|kind| (id.clone(), kind)));
-                change.marks.insert(id, amount);
-            } else {
-                change.deletes.insert(id);
-            }
-        }
-        if let Some(header) = header {
-            self.header.send(header);
-        }
-        let write = MarkWrite { ticket: self.last_ticket, change, closed: false };
-        self.in_flight = Some((write.clone(), over));
-        write
-    }
-
-    /// The record may say from here on that something is left from before of those of which it is to say so.
-    fn note_rests(&mut self, values: &BTreeMap<ResourceId, NeedValue>) {
-        let left = values.iter().filter(|(_, value)| value.rest > Amount::ZERO);
-        self.rests.extend(left.map(|(id, _)| id.clone()));
-    }
-
-    /// The time for which the rest may still be out, if the record may say of anything that it is.
-    fn rest_over(&self, now: Time, over: Over) -> Option<RestOver> {
-        let rest_over = RestOver { lease: over.lease.since(now), safe_lease: over.safe_lease.since(now) };
-        (!self.rests.is_empty()).then_some(rest_over)
-    }
-
     fn set_falling(&mut self, id: &ResourceId, at: Option<Time>) {
         let Some(mark) = self.marks.get_mut(id) else { return };
         if let Some(before) = std::mem::replace(&mut mark.falling, at) {
@@ -532,12 +297,4 @@ fn earlier(since: Time, config: &NodeConfig) -> Vec<EarlierStop> {
         earlier.iter_mut().for_each(|earlier| earlier.until = Time::MAX);
     }
     earlier
-}
-
-// === impl KnownMark ===
-
-impl KnownMark {
-    fn ceiling(&self) -> Ceiling {
-        Ceiling { total: self.least, lasting: self.lasting, rest_end: self.rest_end }
-    }
 }
