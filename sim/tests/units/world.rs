@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use lessor_client::internals::holding::HoldingConfig;
 use lessor_client::internals::limiter::{Clock, Limiter, Waiting};
-use lessor_client::internals::session::{self, Action, Session, SessionConfig};
-use lessor_client::{Denied, Failure, Kind, Transport};
-use lessor_proto::message::{Down, Hello, Up};
+use lessor_client::internals::session::{Action, Event, Session, SessionConfig};
+use lessor_client::{Denied, Kind, Transport};
 use lessor_proto::{Amount, ClientId, Incarnation, ResourceId, Time};
-use lessor_server::node::{Node, NodeConfig, Output, Peer};
+use lessor_server::node::NodeConfig;
 use lessor_server::repository::{Glob, Repository, Template};
+use lessor_sim::net::{Endpoint, Net, NetMessage};
 
 /// Units a second, for all, where nothing else is said.
 pub(crate) const CAPACITY: u64 = 100;
@@ -26,6 +26,8 @@ pub(crate) const BURST: Duration = Duration::from_millis(50);
 const DELAY: Duration = Duration::from_millis(10);
 /// Longer than anybody has to wait here.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The site of the node.
+const NODE: usize = 0;
 /// The most events in one world.
 const EVENTS: usize = 10_000_000;
 
@@ -33,11 +35,10 @@ pub(crate) struct World {
     /// The time of a message on the way.
     delay: Duration,
     clock: Clocked,
-    node: Option<Node>,
+    /// The node, and the streams of clients to it.
+    net: Net,
     clients: Vec<Client>,
-    /// The client at the other end, and its number for the stream.
-    peers: BTreeMap<Peer, (usize, u64)>,
-    messages: BTreeMap<(Time, u64), Message>,
+    messages: BTreeMap<(Time, u64), NetMessage>,
     last: u64,
     /// When sessions have something to do.
     deadlines: BTreeSet<(Time, usize)>,
@@ -57,15 +58,8 @@ pub(crate) struct Pass {
 struct Client {
     session: Session,
     limiter: Arc<Limiter>,
-    peer: Option<Peer>,
     deadline: Option<Time>,
     rung: Arc<Flag>,
-}
-
-enum Message {
-    Connect { client: usize, id: u64, hello: Hello },
-    Up { client: usize, id: u64, up: Up },
-    Down { client: usize, id: u64, down: Down },
 }
 
 struct Task {
@@ -160,7 +154,9 @@ impl World {
         let clients = wants.len();
         let glob = Glob::new("*").unwrap();
         let template = Template::new(glob, Amount::from_units(capacity));
-        let node = Node::new(Time::ZERO, config, Repository::new(vec![template]).unwrap());
+        let mut net = Net::new(&[None]);
+        net.begin(Time::ZERO, NODE, config, Repository::new(vec![template]).unwrap());
+        (0..clients).for_each(|_| _ = net.add_holder(NODE));
         let rung = Arc::new(Mutex::new(BTreeSet::new()));
         let client = |index: usize| {
             let name = ClientId::new(format!("client-{index}"), 256).unwrap();
@@ -171,14 +167,13 @@ impl World {
             let limiter = Arc::new(Limiter::default().with_waiting(waiting));
             let flag = Arc::new(Flag { index, set: Arc::clone(&rung) });
             limiter.call(Waker::from(Arc::clone(&flag)));
-            Client { session, limiter, peer: None, deadline: None, rung: flag }
+            Client { session, limiter, deadline: None, rung: flag }
         };
         let mut world = World {
             delay,
             clock: Clocked::default(),
-            node: Some(node),
+            net,
             clients: (0..clients).map(client).collect(),
-            peers: BTreeMap::new(),
             messages: BTreeMap::new(),
             last: 0,
             deadlines: BTreeSet::new(),
@@ -227,12 +222,12 @@ impl World {
     /// The node is gone, and everybody notices at once.
     pub(crate) fn cut_off(&mut self) {
         let now = self.now();
-        self.node = None;
         self.messages.clear();
-        for (client, id) in std::mem::take(&mut self.peers).into_values() {
-            let failure = Failure::Unreachable("connection reset".into());
-            self.clients[client].session.handle(now, session::Event::Closed { id, failure });
-            self.touch(client);
+        for end in self.net.lose(NODE) {
+            if let NetMessage::Down(Endpoint::Holder(client), event) = end {
+                self.clients[client].session.handle(now, event);
+                self.touch(client);
+            }
         }
     }
 
@@ -243,7 +238,7 @@ impl World {
             let nexts = [
                 self.messages.first_key_value().map(|(&(at, _), _)| at),
                 self.deadlines.first().map(|&(at, _)| at),
-                self.node.as_ref().and_then(Node::next_deadline),
+                self.net.next_deadline(NODE),
                 self.clock.next(),
             ];
             let next = nexts.into_iter().flatten().min().unwrap_or(Time::MAX).max(self.now());
@@ -270,54 +265,39 @@ impl World {
         self.run_tasks();
     }
 
-    fn take(&mut self, message: Message) {
+    fn take(&mut self, message: NetMessage) {
         let now = self.now();
         match message {
-            Message::Connect { client, id, hello } => match &mut self.node {
-                Some(node) => {
-                    let peer = node.connect(now, hello);
-                    self.clients[client].peer = Some(peer);
-                    self.peers.insert(peer, (client, id));
-                }
-                None => {
-                    let failure = Failure::Unreachable("connection refused".into());
-                    self.clients[client].session.handle(now, session::Event::Closed { id, failure });
-                    self.touch(client);
-                }
-            },
-            Message::Up { client, up, id } => {
-                let peer =
-                    self.clients[client].peer.filter(|peer| self.peers.get(peer) == Some(&(client, id)));
-                if let (Some(node), Some(peer)) = (&mut self.node, peer) {
-                    node.receive(now, peer, up);
-                }
+            NetMessage::Up(from, action) => {
+                let answer = self.net.take_up(now, from, action);
+                answer.into_iter().for_each(|event| self.send(NetMessage::Down(from, event)));
             }
-            Message::Down { client, id, down } => {
-                self.clients[client].session.handle(now, session::Event::Down { id, down });
+            NetMessage::Down(Endpoint::Holder(client), event) => {
+                self.clients[client].session.handle(now, event);
                 self.touch(client);
             }
+            NetMessage::Down(Endpoint::Node(_), _) => panic!("there is no node below another"),
         }
     }
 
+    /// Sends what the node has to say. What is sent counts as read at once: only its way takes time.
     fn poll_node(&mut self) {
         let now = self.now();
-        while let Some(output) = self.node.as_mut().and_then(|node| node.poll(now)) {
-            match output {
-                Output::Send { peer, down } => {
-                    if let Some(&(client, id)) = self.peers.get(&peer) {
-                        self.send(Message::Down { client, id, down });
-                    }
-                    if let Some(node) = &mut self.node {
-                        node.ready(now, peer);
-                    }
+        loop {
+            let messages = self.net.serve(now, NODE);
+            if messages.is_empty() {
+                return;
+            }
+            for message in messages {
+                if let NetMessage::Down(to, Event::Down { id, .. }) = &message {
+                    self.net.read(now, *to, *id);
                 }
-                Output::Close { peer } => _ = self.peers.remove(&peer),
-                Output::Parent(_) => panic!("there is none"),
+                self.send(message);
             }
         }
     }
 
-    fn send(&mut self, message: Message) {
+    fn send(&mut self, message: NetMessage) {
         self.last += 1;
         self.messages.insert((self.now() + self.delay, self.last), message);
     }
@@ -341,12 +321,7 @@ impl World {
                 moved = true;
                 match action {
                     Action::Change(change) => client.limiter.allow(now, change.allowance),
-                    Action::Connect { id, hello, .. } => {
-                        sent.push(Message::Connect { client: index, id, hello });
-                    }
-                    Action::Send { id, up } => sent.push(Message::Up { client: index, id, up }),
-                    Action::Disconnect { .. } => {}
-                    other => panic!("{other:?}"),
+                    action => sent.push(NetMessage::Up(Endpoint::Holder(index), action)),
                 }
             }
         }

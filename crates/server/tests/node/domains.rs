@@ -6,17 +6,15 @@ use std::time::Duration;
 use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
 use lessor_client::internals::domain::{Policies, Rules};
 use lessor_client::internals::holding::HoldingConfig;
-use lessor_client::internals::session::{self, Action, Change, Session, SessionConfig};
-use lessor_client::{Failure, Kind, Transport};
-use lessor_proto::message::{Ask, Bands, Down, HolderKind, Report};
+use lessor_client::internals::session::{Action, Change, Event, Session, SessionConfig};
+use lessor_client::{Kind, Transport};
+use lessor_proto::message::{Answer, Ask, Bands, Down, HolderKind, Report};
 use lessor_proto::{Epoch, Incarnation, ReportId, Time};
-use lessor_server::node::{Node, NodeConfig, Output, Peer};
+use lessor_server::node::{Node, NodeConfig};
 use lessor_server::repository::{Domains, Template};
+use lessor_sim::net::{Heard, StillNet};
 
 use super::holders::{client, repository, resource, template, wants};
-
-/// Steps that an exchange takes at the most.
-const STEPS: usize = 100;
 
 /// Policies by which they are known again.
 fn policies(limit: u32) -> Arc<Policies> {
@@ -35,16 +33,17 @@ fn with(limit: Option<u32>) -> Template {
     Template { domains, ..template(100.0) }
 }
 
-/// A client's session and its server, with nothing between them.
+/// A client's session and its server, on a network that takes no time.
 struct Pair {
     now: Time,
-    node: Node,
-    session: Session,
-    stream: Option<(u64, Peer)>,
+    net: StillNet,
     /// The version of the policies that came with each grant, if there were some.
     came: Vec<Option<u32>>,
     changes: Vec<Change>,
 }
+
+/// The site of the node.
+const NODE: usize = 0;
 
 // === impl Pair ===
 
@@ -53,67 +52,50 @@ impl Pair {
         let config = SessionConfig::new(client("web"), Incarnation(1), vec!["root:1".into()]);
         let mut session = Session::new(SessionConfig { transport, ..config });
         session.add(Time::ZERO, resource(), HoldingConfig::new(Kind::Rate, 10.0, 0));
-        let node = Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), repository(template));
-        let mut pair =
-            Pair { now: Time::ZERO, node, session, stream: None, came: Vec::new(), changes: Vec::new() };
+        let mut net = StillNet::new(&[None]);
+        net.net.begin(Time::ZERO, NODE, NodeConfig::new("root", Epoch(1)), repository(template));
+        net.add(NODE, session);
+        let mut pair = Pair { now: Time::ZERO, net, came: Vec::new(), changes: Vec::new() };
         pair.exchange();
         pair
     }
 
     /// Everything that is to be said now is said, and heard.
     fn exchange(&mut self) {
-        for _ in 0..STEPS {
-            if let Some(action) = self.session.poll(self.now) {
-                self.perform(action);
-            } else if let Some(output) = self.node.poll(self.now) {
-                self.deliver(output);
-            } else {
-                return;
+        let (came, changes) = (&mut self.came, &mut self.changes);
+        self.net.settle(self.now, &mut |_, heard: Heard<'_>| match heard {
+            Heard::Action(Action::Change(change)) => changes.push(change),
+            Heard::Event(Event::Answered { answer: Answer { grants, .. }, .. })
+            | Heard::Event(Event::Down { down: Down::Grants(grants), .. }) => {
+                came.extend(grants.iter().map(|grant| grant.domains.as_ref().map(|it| it.version)));
             }
-        }
-        panic!("they do not come to an end");
-    }
-
-    fn perform(&mut self, action: Action) {
-        match action {
-            Action::Change(change) => self.changes.push(change),
-            Action::Ask { id, ask, .. } => {
-                let answer = self.node.ask(self.now, &ask).expect("it is answered");
-                self.came
-                    .extend(answer.grants.iter().map(|grant| grant.domains.as_ref().map(|it| it.version)));
-                self.session.handle(self.now, session::Event::Answered { id, answer });
-            }
-            Action::Connect { id, hello, .. } => {
-                self.stream = Some((id, self.node.connect(self.now, hello)));
-            }
-            Action::Send { up, .. } => {
-                let (_, peer) = self.stream.expect("a stream");
-                self.node.receive(self.now, peer, up);
-            }
-            other => panic!("not expected: {other:?}"),
-        }
-    }
-
-    fn deliver(&mut self, output: Output) {
-        let Output::Send { peer, down } = output else { panic!("not expected: {output:?}") };
-        if let Down::Grants(grants) = &down {
-            self.came.extend(grants.iter().map(|grant| grant.domains.as_ref().map(|it| it.version)));
-        }
-        self.session.handle(self.now, session::Event::Down { id: self.stream.expect("a stream").0, down });
-        self.node.ready(self.now, peer);
+            _ => {}
+        });
     }
 
     fn later(&mut self, seconds: u64) {
         for _ in 0..seconds {
             self.now += Duration::from_secs(1);
-            self.node.advance(self.now);
             self.exchange();
         }
     }
 
+    fn want(&mut self, wants: f64) {
+        self.net.sessions[0].set_wants(self.now, &resource(), wants);
+    }
+
     fn configure(&mut self, template: Template) {
-        self.node.reload(self.now, repository(template));
+        let node = self.net.net.node_mut(NODE).expect("it leads");
+        node.reload(self.now, repository(template));
         self.exchange();
+    }
+
+    /// Another leads, who has heard of nobody.
+    fn succeed(&mut self, template: Template) {
+        let last = self.net.net.node(NODE).expect("it leads").epoch();
+        self.net.lose(NODE);
+        let config = NodeConfig::new("root", last.next());
+        self.net.net.begin(self.now, NODE, config, repository(template));
     }
 
     /// The version that the program was told last.
@@ -132,7 +114,7 @@ fn on_a_stream_policies_come_with_the_first_grant_and_when_they_change() {
     let (five, six) = (policies(5).version(), policies(6).version());
     let mut pair = Pair::new(Transport::Stream, with(Some(5)));
     assert_eq!((pair.came(), pair.in_force()), (vec![Some(five)], Some(five)));
-    pair.session.set_wants(pair.now, &resource(), 20.0);
+    pair.want(20.0);
     pair.later(30);
     let more = pair.came();
     assert!(!more.is_empty() && more.iter().all(Option::is_none), "they come once: {more:?}");
@@ -169,12 +151,7 @@ fn a_stream_that_begins_anew_brings_only_what_is_not_there() {
     let mut pair = Pair::new(Transport::Stream, with(Some(5)));
     pair.came();
     for (template, expected) in [(with(Some(5)), None), (with(Some(7)), Some(policies(7).version()))] {
-        // Another leader, who has heard of nobody.
-        let config = NodeConfig::new("root", pair.node.epoch().next());
-        pair.node = Node::new(pair.now, config, repository(template));
-        let (id, _) = pair.stream.expect("a stream");
-        let gone = Failure::Unreachable("gone".into());
-        pair.session.handle(pair.now, session::Event::Closed { id, failure: gone });
+        pair.succeed(template);
         pair.later(5);
         assert_eq!(pair.came(), [expected]);
     }

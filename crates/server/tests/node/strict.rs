@@ -1,6 +1,5 @@
 //! Leases of domains: what a node makes of them, on streams and for Doorman's clients.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,17 +7,16 @@ use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
 use lessor_client::internals::allowance::Allowance;
 use lessor_client::internals::domain::{Override, Policies, Rules, Scope};
 use lessor_client::internals::holding::HoldingConfig;
-use lessor_client::internals::session::{self, Action, Session, SessionConfig};
+use lessor_client::internals::session::{Action, Session, SessionConfig};
 use lessor_client::{Fallback, Kind, Transport};
 use lessor_proto::message::{Ask, Bands, HolderKind, Report};
 use lessor_proto::{Amount, Epoch, Glob, Incarnation, ResourceId, Time};
-use lessor_server::node::{Node, NodeConfig, Output, Peer, StatusQuery};
+use lessor_server::node::{Node, NodeConfig, StatusQuery};
 use lessor_server::repository::{Domains, Template};
+use lessor_sim::net::{Heard, StillNet};
 
 use super::holders::{client, repository, resource, template, wants};
 
-/// Steps that an exchange takes at the most.
-const STEPS: usize = 1_000;
 /// The time that goes by in one step.
 const STEP: Duration = Duration::from_millis(50);
 
@@ -56,34 +54,30 @@ fn of(domain: &str) -> ResourceId {
     resource().of_domain(domain, 256).expect("a name")
 }
 
-/// A node and clients of the same domain that listen to it.
+/// A node and clients of the same domain that listen to it, on a network that takes no time.
 struct Town {
     now: Time,
-    node: Node,
+    net: StillNet,
     resource: ResourceId,
-    clients: Vec<Client>,
-    /// Whose stream it is, by the peer.
-    peers: BTreeMap<Peer, usize>,
+    /// What each client may use.
+    allowances: Vec<Allowance>,
 }
 
-struct Client {
-    session: Session,
-    stream: Option<(u64, Peer)>,
-    allowance: Allowance,
-}
+/// The site of the node.
+const NODE: usize = 0;
 
 // === impl Town ===
 
 impl Town {
     fn new(template: Template, domain: &str) -> Town {
-        let node = Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), repository(template));
-        let (clients, peers) = (Vec::new(), BTreeMap::new());
-        Town { now: Time::ZERO, node, resource: of(domain), clients, peers }
+        let mut net = StillNet::new(&[None]);
+        net.net.begin(Time::ZERO, NODE, NodeConfig::new("root", Epoch(1)), repository(template));
+        Town { now: Time::ZERO, net, resource: of(domain), allowances: Vec::new() }
     }
 
     /// Somebody comes who wants so much.
     fn come(&mut self, wants: f64) {
-        let name = format!("web-{}", self.clients.len());
+        let name = format!("web-{}", self.allowances.len());
         let mut session = Session::new(SessionConfig {
             transport: Transport::Stream,
             ..SessionConfig::new(client(&name), Incarnation(1), vec!["root:1".into()])
@@ -91,69 +85,44 @@ impl Town {
         let config =
             HoldingConfig { fallback: Fallback::Pessimistic, ..HoldingConfig::new(Kind::Rate, wants, 0) };
         session.add(self.now, self.resource.clone(), config);
-        self.clients.push(Client { session, stream: None, allowance: Allowance::NOTHING });
+        self.net.add(NODE, session);
+        self.allowances.push(Allowance::NOTHING);
         self.exchange();
     }
 
     fn want(&mut self, index: usize, wants: f64) {
-        self.clients[index].session.set_wants(self.now, &self.resource, wants);
+        self.net.sessions[index].set_wants(self.now, &self.resource, wants);
     }
 
-    /// Everything that is to be said now is said, and heard.
+    /// The template in force of the domain, if it has one.
+    fn template(&self) -> Option<Arc<Template>> {
+        let node = self.net.net.node(NODE).expect("it is never lost");
+        node.repository().find(&self.resource)
+    }
+
+    fn reload(&mut self, template: Template) {
+        let node = self.net.net.node_mut(NODE).expect("it is never lost");
+        node.reload(self.now, repository(template));
+    }
+
+    /// Everything that is to be said now is said, and heard. Nobody ever has a part of a part, and all together no more than
+    /// there is.
     fn exchange(&mut self) {
-        for _ in 0..STEPS {
-            let now = self.now;
-            let action = (0..self.clients.len())
-                .find_map(|index| Some((index, self.clients[index].session.poll(now)?)));
-            if let Some((index, action)) = action {
-                self.perform(index, action);
-            } else if let Some(Output::Send { peer, down }) = self.node.poll(now) {
-                let client = &mut self.clients[self.peers[&peer]];
-                client
-                    .session
-                    .handle(now, session::Event::Down { id: client.stream.expect("a stream").0, down });
-                self.node.ready(now, peer);
-            } else {
-                return;
-            }
-        }
-        panic!("they do not come to an end");
-    }
-
-    fn perform(&mut self, index: usize, action: Action) {
-        let client = &mut self.clients[index];
-        match action {
-            Action::Change(change) => client.allowance = change.allowance,
-            Action::Connect { id, hello, .. } => {
-                let peer = self.node.connect(self.now, hello);
-                client.stream = Some((id, peer));
-                self.peers.insert(peer, index);
-            }
-            Action::Send { up, .. } => {
-                let (_, peer) = client.stream.expect("a stream");
-                self.node.receive(self.now, peer, up);
-            }
-            other => panic!("not expected: {other:?}"),
-        }
-        self.check();
-    }
-
-    /// Nobody has a part of a part, and all together no more than there is.
-    fn check(&self) {
-        let template = self.node.repository().find(&self.resource).filter(|template| template.part.is_some());
-        let Some(template) = template else { return };
-        let part = template.grain().as_micros();
-        let held = self.has().map(Amount::as_micros).collect::<Vec<_>>();
-        assert!(held.iter().all(|held| held % part == 0), "{held:?} in parts of {part}");
-        assert!(held.iter().sum::<u64>() <= template.capacity.as_micros(), "{held:?} of {template:?}");
+        let template = self.template().filter(|template| template.part.is_some());
+        let (now, allowances) = (self.now, &mut self.allowances);
+        self.net.settle(now, &mut |client, heard| {
+            let Heard::Action(Action::Change(change)) = heard else { return };
+            allowances[client] = change.allowance;
+            let Some(template) = &template else { return };
+            let part = template.grain().as_micros();
+            let held: Vec<u64> = allowances.iter().map(|of| usable(of, now).as_micros()).collect();
+            assert!(held.iter().all(|held| held % part == 0), "{held:?} in parts of {part}");
+            assert!(held.iter().sum::<u64>() <= template.capacity.as_micros(), "{held:?} of {template:?}");
+        });
     }
 
     fn has(&self) -> impl Iterator<Item = Amount> {
-        let lasts = |client: &Client| client.allowance.until > self.now;
-        self.clients.iter().map(move |client| match lasts(client) {
-            true => client.allowance.capacity.expect("there is a limit"),
-            false => Amount::ZERO,
-        })
+        self.allowances.iter().map(|allowance| usable(allowance, self.now))
     }
 
     /// The rate that each has, in hits a second, rounded: a window is a nanosecond longer than it seems.
@@ -163,7 +132,6 @@ impl Town {
 
     fn step(&mut self) {
         self.now += STEP;
-        self.node.advance(self.now);
         self.exchange();
     }
 
@@ -173,12 +141,20 @@ impl Town {
 
     /// The parts of a second, on average over so many, that each client had.
     fn average(&mut self, seconds: u32) -> Vec<f64> {
-        let mut sums = vec![0.0; self.clients.len()];
+        let mut sums = vec![0.0; self.allowances.len()];
         for _ in 0..seconds * 20 {
             self.step();
             sums.iter_mut().zip(self.has()).for_each(|(sum, held)| *sum += held.as_f64());
         }
         sums.iter().map(|sum| sum / f64::from(seconds * 20)).collect()
+    }
+}
+
+/// The amount that an allowance allows at `now`.
+fn usable(allowance: &Allowance, now: Time) -> Amount {
+    match allowance.until > now {
+        true => allowance.capacity.expect("there is a limit"),
+        false => Amount::ZERO,
     }
 }
 
@@ -218,14 +194,14 @@ fn other_policies_are_another_capacity_and_another_scope_is_none() {
     town.come(100.0);
     assert_eq!(town.have(), [27.0]);
     for (limit, capacity) in [(9, 9.0), (39, 36.0)] {
-        town.node.reload(town.now, repository(with(Scope::Strict, limit)));
+        town.reload(with(Scope::Strict, limit));
         town.exchange();
         town.later(1);
         assert_eq!(town.have(), [capacity]);
     }
-    town.node.reload(town.now, repository(with(Scope::Client, 29)));
+    town.reload(with(Scope::Client, 29));
     town.exchange();
-    assert_eq!(town.node.repository().find(&town.resource).unwrap().part, None, "a name like others");
+    assert_eq!(town.template().unwrap().part, None, "a name like others");
 }
 
 #[test]
@@ -234,11 +210,11 @@ fn a_lease_that_nothing_is_derived_for_any_more_ends() {
     let mut town = Town::new(narrow(Scope::Strict), "tenant");
     town.come(9.0);
     assert_eq!(town.have(), [9.0]);
-    town.node.reload(town.now, repository(narrow(Scope::Client)));
+    town.reload(narrow(Scope::Client));
     town.exchange();
     town.later(25);
     assert_eq!(town.have(), [0.0]);
-    town.node.reload(town.now, repository(narrow(Scope::Strict)));
+    town.reload(narrow(Scope::Strict));
     town.later(60);
     assert_eq!(town.have(), [9.0], "it is asked for again");
 }
