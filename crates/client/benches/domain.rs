@@ -18,7 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, Criterion, criterion_group, criterion_main};
 use governor::{Quota, RateLimiter};
 use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
 use lessor_client::DomainOptions;
@@ -155,21 +156,30 @@ fn request(c: &mut Criterion) {
             });
         });
         drop(table);
-        let governor = RateLimiter::keyed(Quota::per_second(NonZeroU32::MIN.saturating_add(4)));
-        for name in &names {
-            let _ = governor.check_key(name);
-        }
-        for threads in [1, 2] {
-            group.bench_function(format!("governor/domains={many}/threads={threads}"), |bencher| {
-                bencher.iter_custom(|iterations| {
-                    on_threads(threads, iterations, &|turn| {
-                        let _ = black_box(governor.check_key(black_box(name(turn))));
-                    })
-                });
-            });
-        }
+        governor(&mut group, &names, name);
     }
     group.finish();
+}
+
+/// The same by a keyed limiter of governor.
+fn governor<'a>(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    names: &[String],
+    name: impl Fn(u64) -> &'a String + Sync,
+) {
+    let governor = RateLimiter::keyed(Quota::per_second(NonZeroU32::MIN.saturating_add(4)));
+    for name in names {
+        let _ = governor.check_key(name);
+    }
+    for threads in [1, 2] {
+        group.bench_function(format!("governor/domains={}/threads={threads}", names.len()), |bencher| {
+            bencher.iter_custom(|iterations| {
+                on_threads(threads, iterations, &|turn| {
+                    let _ = black_box(governor.check_key(black_box(name(turn))));
+                })
+            });
+        });
+    }
 }
 
 /// Bytes of this process in memory.

@@ -135,8 +135,8 @@ impl Story {
             "close" => session.remove_all(now),
             "domains" => {
                 let resource = words.resource();
-                let stream =
-                    session.stream_of(&resource).map_or("no stream".into(), |id| format!("stream {id}"));
+                let stream = session.stream_of(&resource).map(|id| format!("stream {id}"));
+                let stream = stream.unwrap_or_else(|| "no stream".to_owned());
                 writeln!(self.said, "{now} domains of {resource} on {stream}").unwrap();
             }
             "loses" => session.lose_time(now, words.duration()),
@@ -155,33 +155,23 @@ impl Story {
                 );
             }
             "released" => session.handle(now, session::Event::Released { id: ReportId(id), redirect: None }),
-            "fail" => session.handle(
-                now,
-                session::Event::Failed {
-                    id: ReportId(id),
-                    failure: Failure::Unreachable("connection refused".into()),
-                },
-            ),
+            "fail" => {
+                let failure = Failure::Unreachable("connection refused".into());
+                session.handle(now, session::Event::Failed { id: ReportId(id), failure });
+            }
             "down" => {
                 let stream = words.after("of").map_or(self.stream, |stream| stream.parse().unwrap());
                 session.handle(now, session::Event::Down { id: stream, down: words.down() });
             }
             "breaks" => {
-                session.handle(
-                    now,
-                    session::Event::Closed {
-                        id: self.stream,
-                        failure: Failure::Unreachable("connection reset".into()),
-                    },
-                );
+                let failure = Failure::Unreachable("connection reset".into());
+                session.handle(now, session::Event::Closed { id: self.stream, failure });
             }
             "streamless" => session
                 .handle(now, session::Event::Closed { id: self.stream, failure: Failure::Unimplemented }),
             "refuse" => {
-                session.handle(
-                    now,
-                    session::Event::Failed { id: ReportId(id), failure: Failure::Refused(words.rest()) },
-                );
+                let failure = Failure::Refused(words.rest());
+                session.handle(now, session::Event::Failed { id: ReportId(id), failure });
             }
             other => panic!("what is {other:?}?"),
         }

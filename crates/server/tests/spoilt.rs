@@ -216,6 +216,15 @@ fn read(target: &mut Target, kind: &str, bytes: &[u8], stream: usize) -> Option<
             assert!(matches!(again, Ok(Some(_))), "{down:?} {again:?}");
             target.count("told");
         }
+        _ => read_unary(target, kind, bytes)?,
+    }
+    Some(())
+}
+
+/// The same of what comes by itself.
+fn read_unary(target: &mut Target, kind: &str, bytes: &[u8]) -> Option<()> {
+    let limits = Limits::default();
+    match kind {
         "unary.GetCapacityRequest" => {
             let wire = decoded(target, bytes)?;
             let ask = checked(target, Ask::from_client(wire, &limits))?;

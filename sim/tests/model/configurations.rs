@@ -20,6 +20,14 @@ pub(crate) struct Configuration {
     pub(crate) reached: &'static [&'static str],
 }
 
+// === impl Configuration ===
+
+impl Configuration {
+    fn new(clocks: Vec<Clocks>, bounds: Bounds, reached: &'static [&'static str]) -> Configuration {
+        Configuration { bounds: Bounds { clocks, ..bounds }, reached }
+    }
+}
+
 // === impl Size ===
 
 impl Size {
@@ -50,53 +58,38 @@ pub(crate) fn unary(size: Size) -> Vec<Configuration> {
     let budget = |words, ticks| Budget { words, ticks, ..QUIET };
     let (three, two) = (size.of([3, 1, 0], [3, 2, 0]), size.of([2, 1, 0], [2, 2, 0]));
     vec![
-        Configuration {
-            bounds: Bounds {
-                clocks: size.clocks(WORST_CLOCKS),
-                steady: true,
-                ..Bounds::new("unary", Poll, Budget { changes: 1, ..budget(three, 4) })
-            },
-            reached: &[FILLED, ACKNOWLEDGED],
-        },
-        Configuration {
-            bounds: Bounds {
-                clocks: size.clocks(TRUE_CLOCKS),
-                ..Bounds::new(
-                    "unary, repeats",
-                    Poll,
-                    Budget { repeats: 1, ..budget([3, 2, 0], size.of(2, 3)) },
-                )
-            },
-            reached: &[FILLED, ACKNOWLEDGED],
-        },
-        Configuration {
-            bounds: Bounds {
-                clocks: size.clocks(WORST_CLOCKS),
-                ..Bounds::new("unary, a client dies", Poll, Budget { deaths: 1, ..budget([1, 3, 0], 5) })
-            },
-            reached: &[INHERITED],
-        },
-        Configuration {
-            bounds: Bounds {
-                clocks: size.clocks(WORST_CLOCKS),
-                ..Bounds::new(
-                    "unary, a twin",
-                    Poll,
-                    Budget { twins: 1, ..budget(size.of([1, 1, 1], [2, 1, 2]), 4) },
-                )
-            },
-            reached: &[],
-        },
-        Configuration {
-            bounds: Bounds {
-                clocks: size.clocks(WORST_CLOCKS),
-                ..Bounds::new("unary, a cut", Poll, Budget { cuts: 1, ..budget(two, 5) })
-            },
-            reached: &[DEBT, DEBT_LEFT],
-        },
-        Configuration {
-            bounds: Bounds {
-                clocks: size.clocks(TRUE_CLOCKS),
+        Configuration::new(
+            size.clocks(WORST_CLOCKS),
+            Bounds { steady: true, ..Bounds::new("unary", Poll, Budget { changes: 1, ..budget(three, 4) }) },
+            &[FILLED, ACKNOWLEDGED],
+        ),
+        Configuration::new(
+            size.clocks(TRUE_CLOCKS),
+            Bounds::new("unary, repeats", Poll, Budget { repeats: 1, ..budget([3, 2, 0], size.of(2, 3)) }),
+            &[FILLED, ACKNOWLEDGED],
+        ),
+        Configuration::new(
+            size.clocks(WORST_CLOCKS),
+            Bounds::new("unary, a client dies", Poll, Budget { deaths: 1, ..budget([1, 3, 0], 5) }),
+            &[INHERITED],
+        ),
+        Configuration::new(
+            size.clocks(WORST_CLOCKS),
+            Bounds::new(
+                "unary, a twin",
+                Poll,
+                Budget { twins: 1, ..budget(size.of([1, 1, 1], [2, 1, 2]), 4) },
+            ),
+            &[],
+        ),
+        Configuration::new(
+            size.clocks(WORST_CLOCKS),
+            Bounds::new("unary, a cut", Poll, Budget { cuts: 1, ..budget(two, 5) }),
+            &[DEBT, DEBT_LEFT],
+        ),
+        Configuration::new(
+            size.clocks(TRUE_CLOCKS),
+            Bounds {
                 steady: true,
                 wants: [1, 1],
                 ..Bounds::new(
@@ -105,15 +98,13 @@ pub(crate) fn unary(size: Size) -> Vec<Configuration> {
                     Budget { cuts: 1, changes: 1, ..budget(size.of([3, 2, 0], [4, 3, 0]), size.of(1, 3)) },
                 )
             },
-            reached: &[DEBT, DEBT_LEFT],
-        },
-        Configuration {
-            bounds: Bounds {
-                clocks: size.clocks(WORST_CLOCKS),
-                ..Bounds::new("unary, a succession", Poll, Budget { successions: 1, ..budget(three, 4) })
-            },
-            reached: &[CLAIMED],
-        },
+            &[DEBT, DEBT_LEFT],
+        ),
+        Configuration::new(
+            size.clocks(WORST_CLOCKS),
+            Bounds::new("unary, a succession", Poll, Budget { successions: 1, ..budget(three, 4) }),
+            &[CLAIMED],
+        ),
     ]
 }
 
@@ -121,78 +112,45 @@ pub(crate) fn unary(size: Size) -> Vec<Configuration> {
 pub(crate) fn streams(size: Size) -> Vec<Configuration> {
     let budget = |words, ticks| Budget { words, ticks, ..QUIET };
     let ticks = size.of(1, 2);
+    let streams = |name, budget| Bounds::new(name, Stream, budget);
+    let case = |bounds, reached: &'static [&'static str]| {
+        Configuration::new(size.clocks(TRUE_CLOCKS), bounds, reached)
+    };
     vec![
-        Configuration {
-            bounds: Bounds {
-                clocks: size.clocks(TRUE_CLOCKS),
-                ..Bounds::new("streams", Stream, budget([5, 5, 0], ticks))
-            },
-            reached: &[FILLED, ACKNOWLEDGED, RENEWED],
-        },
-        Configuration {
-            bounds: Bounds {
-                clocks: size.clocks(TRUE_CLOCKS),
+        case(streams("streams", budget([5, 5, 0], ticks)), &[FILLED, ACKNOWLEDGED, RENEWED]),
+        case(
+            Bounds {
                 steady: true,
-                ..Bounds::new(
-                    "streams, other wants",
-                    Stream,
-                    Budget { changes: 1, ..budget([5, 3, 0], ticks) },
-                )
+                ..streams("streams, other wants", Budget { changes: 1, ..budget([5, 3, 0], ticks) })
             },
-            reached: &[FILLED, ACKNOWLEDGED],
-        },
-        Configuration {
-            bounds: Bounds {
-                clocks: size.clocks(TRUE_CLOCKS),
-                slow_reader: true,
-                ..Bounds::new("streams, slow readers", Stream, budget([5, 5, 0], ticks))
-            },
-            reached: &[FILLED, ACKNOWLEDGED],
-        },
-        Configuration {
-            bounds: Bounds {
-                clocks: size.clocks(TRUE_CLOCKS),
-                ..Bounds::new(
-                    "streams, one breaks",
-                    Stream,
-                    Budget { breaks: 1, ..budget(size.of([5, 2, 0], [6, 3, 0]), ticks) },
-                )
-            },
-            reached: &[ACKNOWLEDGED, RENEWED],
-        },
-        Configuration {
-            bounds: Bounds {
-                clocks: size.clocks(TRUE_CLOCKS),
-                ..Bounds::new(
-                    "streams, one breaks and a twin",
-                    Stream,
-                    Budget { breaks: 1, twins: 1, ..budget(size.of([3, 0, 2], [4, 0, 4]), ticks) },
-                )
-            },
-            reached: &[ACKNOWLEDGED],
-        },
-        Configuration {
-            bounds: Bounds {
-                clocks: size.clocks(TRUE_CLOCKS),
-                ..Bounds::new(
-                    "streams, a cut",
-                    Stream,
-                    Budget { cuts: 1, ..budget(size.of([4, 2, 0], [4, 4, 0]), ticks) },
-                )
-            },
-            reached: &[DEBT, DEBT_LEFT],
-        },
-        Configuration {
-            bounds: Bounds {
-                clocks: size.clocks(TRUE_CLOCKS),
-                ..Bounds::new(
-                    "streams, a succession",
-                    Stream,
-                    Budget { successions: 1, ..budget([5, 3, 0], ticks) },
-                )
-            },
-            reached: &[CLAIMED],
-        },
+            &[FILLED, ACKNOWLEDGED],
+        ),
+        case(
+            Bounds { slow_reader: true, ..streams("streams, slow readers", budget([5, 5, 0], ticks)) },
+            &[FILLED, ACKNOWLEDGED],
+        ),
+        case(
+            streams(
+                "streams, one breaks",
+                Budget { breaks: 1, ..budget(size.of([5, 2, 0], [6, 3, 0]), ticks) },
+            ),
+            &[ACKNOWLEDGED, RENEWED],
+        ),
+        case(
+            streams(
+                "streams, one breaks and a twin",
+                Budget { breaks: 1, twins: 1, ..budget(size.of([3, 0, 2], [4, 0, 4]), ticks) },
+            ),
+            &[ACKNOWLEDGED],
+        ),
+        case(
+            streams("streams, a cut", Budget { cuts: 1, ..budget(size.of([4, 2, 0], [4, 4, 0]), ticks) }),
+            &[DEBT, DEBT_LEFT],
+        ),
+        case(
+            streams("streams, a succession", Budget { successions: 1, ..budget([5, 3, 0], ticks) }),
+            &[CLAIMED],
+        ),
     ]
 }
 

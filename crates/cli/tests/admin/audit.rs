@@ -47,6 +47,15 @@ fn lines(path: &Path) -> Vec<Value> {
         .collect()
 }
 
+/// The lines of the audit in the log, once there are `count`.
+async fn logged(gate: &Gate, count: usize) -> Vec<Value> {
+    let of_audit = || gate.house.logged_with("\"target\":\"lessor::audit\"");
+    eventually("all of it is in the log", async || of_audit().len() >= count).await;
+    let lines = of_audit();
+    let lines = lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.filter_map(|line| serde_json::from_str(line["fields"]["message"].as_str()?).ok()).collect()
+}
+
 const FILTER: &str = r#"{"filter":"info","for":"1h"}"#;
 
 #[tokio::test]
@@ -98,16 +107,7 @@ async fn every_call_has_its_lines_in_the_file_and_in_the_log() {
     }
     let told = "operators[0] on line 3 does not let \"plain\" override; it may [see]";
     assert_eq!(lines[2]["detail"], told);
-    // The log has the same.
-    let of_audit = || gate.house.logged_with("\"target\":\"lessor::audit\"");
-    eventually("all of it is in the log", async || of_audit().len() >= lines.len()).await;
-    let logged = of_audit();
-    let logged: Vec<Value> = logged
-        .iter()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap())
-        .filter_map(|line| serde_json::from_str(line["fields"]["message"].as_str()?).ok())
-        .collect();
-    assert_eq!(logged, lines);
+    assert_eq!(logged(&gate, lines.len()).await, lines, "the log has the same");
     assert_eq!(gate.house.metric("lessor_admin_calls_total{act=\"log\",outcome=\"done\"}").await, 1.0);
     assert_eq!(gate.house.metric("lessor_admin_calls_total{act=\"log\",outcome=\"refused\"}").await, 1.0);
     gate.house.stop().await;

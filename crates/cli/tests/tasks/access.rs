@@ -59,6 +59,14 @@ async fn a_task_leads_with_the_certificates_that_etcd_wants_and_not_without() {
     }
 }
 
+/// A task that shows etcd what was believed `before`, and is refused for that.
+async fn come_late(etcd: &Etcd, before: &Papers, after: &Papers) -> House {
+    let (ca, pem, key) = (after.path("ca.pem"), before.path("task.pem"), before.path("task.key"));
+    let late = task(etcd, &["--etcd-ca", &ca, "--etcd-cert", &pem, "--etcd-key", &key]).await;
+    is_refused(&late, "https://127.0.0.1:").await;
+    late
+}
+
 /// Every certificate is replaced by one of another authority, and the first is taken away, while a task leads.
 #[tokio::test]
 async fn a_leader_stays_the_leader_while_its_certificates_and_those_of_etcd_are_replaced() {
@@ -72,19 +80,17 @@ async fn a_leader_stays_the_leader_while_its_certificates_and_those_of_etcd_are_
     let used = Papers::new().unwrap();
     let put = |file: &str, text: &str| used.write(file, text);
     let both = text(&before, "ca.pem") + &text(&after, "ca.pem");
-    let trusted = put("trusted.pem", &both);
     let (ca, pem, key) = (
         put("task-ca.pem", &text(&before, "ca.pem")),
         put("task.pem", &text(&before, "task.pem")),
         put("task.key", &text(&before, "task.key")),
     );
-    let flags = [
-        ("--cert-file", put("etcd.pem", &text(&before, "etcd.pem"))),
-        ("--key-file", put("etcd.key", &text(&before, "etcd.key"))),
-        ("--trusted-ca-file", trusted),
+    let flags = vec![
+        format!("--cert-file={}", put("etcd.pem", &text(&before, "etcd.pem"))),
+        format!("--key-file={}", put("etcd.key", &text(&before, "etcd.key"))),
+        format!("--trusted-ca-file={}", put("trusted.pem", &both)),
+        "--client-cert-auth".to_owned(),
     ];
-    let mut flags: Vec<String> = flags.into_iter().map(|(flag, path)| format!("{flag}={path}")).collect();
-    flags.push("--client-cert-auth".to_owned());
     let Some(mut etcd) = Etcd::started_with("https", flags).await else { return };
     let url = etcd.url();
     // A restart of etcd is to be shorter than the time after which another would lead.
@@ -112,25 +118,12 @@ async fn a_leader_stays_the_leader_while_its_certificates_and_those_of_etcd_are_
     put("task-ca.pem", &text(&after, "ca.pem"));
     etcd.kill();
     assert!(etcd.start().await, "etcd starts again");
-    let late = task(
-        &etcd,
-        &[
-            "--etcd-ca",
-            &after.path("ca.pem"),
-            "--etcd-cert",
-            &before.path("task.pem"),
-            "--etcd-key",
-            &before.path("task.key"),
-        ],
-    )
-    .await;
-    is_refused(&late, "https://127.0.0.1:").await;
+    let late = come_late(&etcd, &before, &after).await;
     leads(&house).await;
     // More than is left of before etcd was killed.
     eventually("etcd has heard of it since", async || house.metric("lessor_authority_seconds").await > 9.0)
         .await;
-    let same = (house.metric("lessor_epoch").await - epoch).abs() < 0.5;
-    assert!(same, "it is the same leadership");
+    assert!((house.metric("lessor_epoch").await - epoch).abs() < 0.5, "it is the same leadership");
     assert!(!house.has_logged("deposed"));
     for house in [late, house] {
         house.stop().await;

@@ -45,6 +45,19 @@ pub(crate) async fn until_it_has(resource: &mut lessor_client::Rate, amount: Amo
     assert!(timeout(AGES, waiting).await.is_ok(), "never {amount}: {:?}", resource.lease());
 }
 
+/// Somebody else comes, and what is asked back of `stays` is counted.
+async fn ask_back(second: &House, stays: &lessor_client::Rate) -> Client {
+    stays.set_wants(CAPACITY);
+    let free = CAPACITY - of(second, "lessor_ghost").await;
+    is(second, "lessor_leased", free).await;
+    let other = Client::builder(second.address().to_string()).id("comes").build().unwrap();
+    let _comes = other.rate("db").wants(CAPACITY).open().unwrap();
+    eventually("something is asked back", async || of(second, "lessor_recalls_total").await >= 1.0).await;
+    is(second, "lessor_leased", free).await;
+    assert!(of(second, "lessor_overcommitment").await.abs() < 1e-9);
+    other
+}
+
 /// Two tasks: the first one leads, until it is killed. What the second one has to say about that.
 async fn succeed(claims: &str, after_giving_up: impl Fn(f64) -> f64) {
     let Some(etcd) = Etcd::started().await else { return };
@@ -98,15 +111,7 @@ async fn succeed(claims: &str, after_giving_up: impl Fn(f64) -> f64) {
     let ends = row["ghost_ends_in_seconds"].as_f64().unwrap();
     assert!(200.0 < ends && ends < 400.0, "{row}");
 
-    // Somebody else comes, and what is asked back is counted.
-    stays.set_wants(CAPACITY);
-    let free = CAPACITY - of(&second, "lessor_ghost").await;
-    is(&second, "lessor_leased", free).await;
-    let other = Client::builder(&tasks[1]).id("comes").build().unwrap();
-    let _comes = other.rate("db").wants(CAPACITY).open().unwrap();
-    eventually("something is asked back", async || of(&second, "lessor_recalls_total").await >= 1.0).await;
-    is(&second, "lessor_leased", free).await;
-    assert!(of(&second, "lessor_overcommitment").await.abs() < 1e-9);
+    let other = ask_back(&second, &stays).await;
     for client in [client, other] {
         timeout(AGES, client.close()).await.unwrap();
     }

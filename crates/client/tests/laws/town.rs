@@ -7,7 +7,7 @@ use lessor_client::internals::allowance::Allowance;
 use lessor_client::internals::holding::HoldingConfig;
 use lessor_client::internals::session::{self, Action, Session, SessionConfig};
 use lessor_client::{Failure, Fallback, Kind, Transport};
-use lessor_proto::message::{Down, HolderKind, Leader, Order, Up, Welcome};
+use lessor_proto::message::{Down, HolderKind, Leader, Order, StreamReport, Up, Welcome};
 use lessor_proto::{Amount, ClientId, Epoch, Features, Incarnation, ResourceId, Time};
 
 use super::grantor::{Books, Mood, Wire};
@@ -255,26 +255,7 @@ impl Town {
                 answers.push(Down::Refused { id: report.id, why: "no".into() });
             }
             Up::Report(report) => {
-                books.hear(there, &report);
-                // Whoever does not have the last grant of this stream gets another.
-                let astray = report.reports.iter().filter(|said| {
-                    let seq = said.has.as_ref().and_then(|has| has.order).map(|order| order.seq);
-                    wire.last.get(&said.resource).is_none_or(|(last, _)| seq != Some(*last))
-                });
-                let mut due: Vec<_> = astray.map(|said| said.resource.clone()).collect();
-                if report.renew_all {
-                    books.renew(there, report.id.0, wire);
-                    if mood.full {
-                        due = wire.last.keys().chain(&due).cloned().collect();
-                        due.sort_unstable();
-                        due.dedup();
-                    } else {
-                        answers.push(Down::Renewed { basis: report.id, grants: wire.grants });
-                    }
-                }
-                let grants: Vec<_> =
-                    due.iter().filter_map(|resource| books.grant(there, resource, mood)).collect();
-                answers.push(wire.grant(grants));
+                answers = answer_report(there, mood, (&mut *books, &mut *wire), &report);
             }
             Up::Release { id, resources } => {
                 for resource in &resources {
@@ -297,6 +278,18 @@ impl Town {
         }
     }
 
+    /// The grantor that is heard last grants something by itself.
+    fn push(&mut self, index: usize, mood: Mood) {
+        let (there, far) = (self.there(), self.now + self.distance.1);
+        if let Some(wire) = self.wires.last_mut()
+            && wire.last.contains_key(&name(index))
+            && let Some(grant) = self.epochs[wire.epoch].grant(there, &name(index), mood)
+        {
+            let down = wire.grant(vec![grant]);
+            wire.answer(far, down);
+        }
+    }
+
     pub(crate) fn happen(&mut self, event: &Event) {
         let now = self.now;
         let config =
@@ -311,16 +304,7 @@ impl Town {
             }
             Event::Add(index) => self.session.add(now, name(index), config),
             Event::Mood(mood) => self.mood = mood,
-            Event::Push(index, mood) => {
-                let (there, far) = (self.there(), now + self.distance.1);
-                if let Some(wire) = self.wires.last_mut()
-                    && wire.last.contains_key(&name(index))
-                    && let Some(grant) = self.epochs[wire.epoch].grant(there, &name(index), mood)
-                {
-                    let down = wire.grant(vec![grant]);
-                    wire.answer(far, down);
-                }
-            }
+            Event::Push(index, mood) => self.push(index, mood),
             Event::Repeat => {
                 let far = now + self.distance.1;
                 if let Some(wire) = self.wires.last_mut()
@@ -383,4 +367,34 @@ impl Town {
         // What has ended meanwhile is over before anything is said.
         self.pass(0);
     }
+}
+
+/// The answers of a grantor to a report: a renewal, and a grant of what is astray.
+fn answer_report(
+    there: Time,
+    mood: Mood,
+    (books, wire): (&mut Books, &mut Wire),
+    report: &StreamReport,
+) -> Vec<Down> {
+    let mut answers = Vec::new();
+    books.hear(there, report);
+    // Whoever does not have the last grant of this stream gets another.
+    let astray = report.reports.iter().filter(|said| {
+        let seq = said.has.as_ref().and_then(|has| has.order).map(|order| order.seq);
+        wire.last.get(&said.resource).is_none_or(|(last, _)| seq != Some(*last))
+    });
+    let mut due: Vec<_> = astray.map(|said| said.resource.clone()).collect();
+    if report.renew_all {
+        books.renew(there, report.id.0, wire);
+        if mood.full {
+            due = wire.last.keys().chain(&due).cloned().collect();
+            due.sort_unstable();
+            due.dedup();
+        } else {
+            answers.push(Down::Renewed { basis: report.id, grants: wire.grants });
+        }
+    }
+    let grants: Vec<_> = due.iter().filter_map(|resource| books.grant(there, resource, mood)).collect();
+    answers.push(wire.grant(grants));
+    answers
 }

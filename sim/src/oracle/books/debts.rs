@@ -34,13 +34,7 @@ impl Oracle {
                 format!("task {task} granted {} of {limit} of r{resource} since the cut", books.since_cut)
             });
         }
-        // Everything granted before a cut is over a lease later, and a ghost at its own end; what was granted since fits the
-        // limit.
-        let found = &facts.tasks[task as usize];
-        let longest = facts.sites[found.site as usize].longest(&facts.resources[usize::from(resource)].id);
-        let lease = found.process.clock.at(facts.now) + facts.rules.drift.stretch(longest);
-        let ghost = found.leadership.as_ref().map_or(Time::ZERO, |leadership| leadership.ghost_end);
-        let over = lease.max(ghost).max(books.ghost_until) + TICK * 2;
+        let over = facts.over_after_cut(task, resource, books);
         let seen = &mut self.seen[index];
         let cut = std::mem::replace(&mut seen.limit, limit) > limit;
         seen.owing = match seen.owing {
@@ -91,5 +85,20 @@ impl Oracle {
                 });
             }
         }
+    }
+}
+
+// === impl Facts ===
+
+impl Facts<'_> {
+    /// The time, by the clock of a task, at which all is over that was granted before a cut at this moment.
+    fn over_after_cut(&self, task: u32, resource: u16, books: &Books) -> Time {
+        // Everything granted before a cut is over a lease later, and a ghost at its own end; what was granted since fits the
+        // limit.
+        let found = &self.tasks[task as usize];
+        let longest = self.sites[found.site as usize].longest(&self.resources[usize::from(resource)].id);
+        let lease = found.process.clock.at(self.now) + self.rules.drift.stretch(longest);
+        let ghost = found.leadership.as_ref().map_or(Time::ZERO, |leadership| leadership.ghost_end);
+        lease.max(ghost).max(books.ghost_until) + TICK * 2
     }
 }
