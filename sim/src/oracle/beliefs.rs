@@ -80,7 +80,8 @@ impl Oracle {
         let fence = facts.clients[client as usize].fence;
         // Doorman's clients take what they are given.
         let is_free = facts.clients[client as usize].way == Way::Legacy;
-        if !is_free && !(found > before && found.is_some_and(|it| it.epoch >= fence)) {
+        let is_in_order = is_free || found > before && found.is_some_and(|it| it.epoch >= fence);
+        if !is_in_order {
             self.fail(8, || format!("client {client} adopts {found:?} after {before:?}, fence {fence}"));
         }
         Some(found)

@@ -139,10 +139,12 @@ impl Simulation {
         self.note(Speaker::Client(client), Happening::Serves, numbers);
         match () {
             () if is_made => {
-                self.consult(|oracle, facts| oracle.judge_hit(facts, client, decision.ground, decision.burst))
+                self.consult(|oracle, facts| {
+                    oracle.judge_hit(facts, client, decision.ground, decision.burst);
+                });
             }
             () if !decision.is_granted() && by_hits => {
-                self.consult(|oracle, facts| oracle.judge_refusal(facts, client))
+                self.consult(|oracle, facts| oracle.judge_refusal(facts, client));
             }
             () => {}
         }
