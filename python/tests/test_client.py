@@ -189,7 +189,7 @@ def test_what_cannot_be_is_said(client, name):
         lessor.Client("two words")
     with pytest.raises(TypeError, match="address"):
         lessor.Client()
-    for address, fault in [("web-1", "has no port"), ("web-1:99999", "a port that is no number"), (":1", "names no host")]:
+    for address, fault in [("web-1", "has no port"), ("web-1:99999", "has a port that is no number"), (":1", "names no host")]:
         with pytest.raises(ValueError, match=f"{address}\" {fault}.*; wanted HOST:PORT"):
             lessor.Client(address)
     with pytest.raises(ValueError, match="wants of -1"):
