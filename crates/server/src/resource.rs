@@ -187,9 +187,12 @@ impl Resource {
     /// Changes the template; absent: the repository does not cover the resource any more. Below another node its lease is given
     /// back then, as far as those below give theirs back.
     pub(crate) fn set_template(&mut self, template: Option<Arc<Template>>, cx: CallContext<'_>) {
+        let had_one = self.template.is_some();
         self.template = template;
+        let mut moves_ranks = true;
         if let Some(template) = self.template.clone() {
             self.holders.configure(&template);
+            moves_ranks = !had_one || !template.is_but_for_capacity(&self.terms);
             let before = std::mem::replace(&mut self.terms, template);
             self.change_domains(&before);
             self.change_kind(before.kind);
@@ -203,8 +206,10 @@ impl Resource {
         self.ledger.set_limit(self.limit());
         self.holders.share_part(&self.terms);
         self.reshare();
-        for slot in self.pusher.listeners().slots() {
-            self.rank(slot);
+        if moves_ranks {
+            for slot in self.pusher.listeners().slots() {
+                self.rank(slot);
+            }
         }
         self.pusher.resume();
         self.supply.note_wants();

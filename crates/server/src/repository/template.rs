@@ -203,6 +203,11 @@ impl Template {
         }
     }
 
+    /// Whether nothing but the capacity is another one than that of `other`.
+    pub(crate) fn is_but_for_capacity(&self, other: &Template) -> bool {
+        Template { capacity: other.capacity, ..self.clone() } == *other
+    }
+
     /// The part of the capacity that is reserved: the sum of the floors of all clients.
     #[must_use]
     pub fn reserved(&self) -> Amount {

@@ -50,7 +50,13 @@ impl Resource {
         }
         let slots: Vec<Slot> = self.holders.children().iter_slots().map(|(slot, _)| slot).collect();
         for slot in slots {
-            let said = self.said.0.remove(&slot).unwrap_or_else(|| bands(self.holders.at(slot).demands()));
+            let cut = self.said.0.remove(&slot);
+            let is_cut = cut.is_some();
+            let said = cut.unwrap_or_else(|| bands(self.holders.at(slot).demands()));
+            if !is_cut && matches!(terms.capped(&said), Cow::Borrowed(_)) {
+                // It counts as it says, before and after.
+                continue;
+            }
             let demands = Demands::from_bands(&terms.capped(&said));
             // Where there are too many priorities it stays as it is until it is heard of again.
             let fits = self.bands_with(&demands) <= cx.config.message.bands_per_resource;
