@@ -21,13 +21,13 @@ use crate::plan::{Hold, Link, Scrutiny, SimulationPlan, Terms};
 use crate::rng::Rng;
 use crate::simulation::{News, Observer, Simulation};
 
-/// After so long it has its share, or it has not come to it.
+/// The time by which it has its share, or has not come to it.
 const END: Duration = Duration::from_secs(5);
-/// For so long grants are counted. Those of heartbeats that come meanwhile count as well.
+/// The time for which grants are counted. Those of heartbeats that come meanwhile count as well.
 const COUNTED: Duration = Duration::from_secs(1);
-/// For so long nobody is granted anything before: everybody has sent a heartbeat.
+/// The time for which nobody is granted anything before: everybody has sent a heartbeat.
 const QUIET: Duration = Duration::from_secs(10);
-/// The tree comes to rest until then, or never.
+/// The time until which the tree comes to rest, or never.
 const RESTLESS: Duration = Duration::from_secs(300);
 /// The part of a share by which it may move untold, for each listener, and at most: [`lessor_server::node::Node`] goes by it.
 const TOLERANCE_PER_LISTENER: f64 = 1e-5;
@@ -36,7 +36,7 @@ const MOST_TOLERANCE: f64 = 0.01;
 /// A tree at rest, and the client of it that comes to want more.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RaiseRun {
-    /// What each client wants, and by which weight and priority.
+    /// The demand of each client.
     pub book: Vec<Hold>,
     /// Units a second.
     pub capacity: f64,
@@ -46,7 +46,7 @@ pub struct RaiseRun {
     pub link: Link,
     /// The way from a leaf to the root.
     pub link_above: Link,
-    /// Of a thousand messages so many are lost and come again, all that was sent after them on the same stream behind them.
+    /// The messages of a thousand that are lost and come again, all that was sent after them on the same stream behind them.
     pub lost: u32,
     /// The time until they come again, on average.
     pub again: Duration,
@@ -79,7 +79,7 @@ pub struct RaiseReport {
     pub least: f64,
 }
 
-/// Waits for a client to have so much.
+/// An observer that waits for a client to have so much.
 struct Waiter {
     client: u32,
     amount: Amount,
@@ -102,7 +102,7 @@ impl Observer for Waiter {
 // === impl RaiseRun ===
 
 impl RaiseRun {
-    /// As many clients that want twice what there is, but for the first, which has a tenth of its share and comes to want twice
+    /// A book of clients that want twice what there is, but for the first, which has a tenth of its share and comes to want twice
     /// of it: a message takes 10 ms.
     #[must_use]
     pub fn even(clients: usize) -> RaiseRun {
@@ -122,7 +122,7 @@ impl RaiseRun {
         }
     }
 
-    /// From 20 to 400 clients that want something at random, some of greater weight, of up to three priorities; there is less
+    /// A book of 20 to 400 clients that want something at random, some of greater weight, of up to three priorities; there is less
     /// than they want. One of them comes to want more.
     #[must_use]
     pub fn draw(seed: u64) -> RaiseRun {

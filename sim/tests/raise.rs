@@ -1,5 +1,5 @@
-//! Who comes to want its share has it in two round trips where nothing is free, and that costs no more grants than the gain is
-//! worth: for random books with weights and priorities, with messages that are late or lost, and in a tree.
+//! Raises: a client that comes to want its share has it in two round trips where nothing is free, and that costs no more grants
+//! than the gain is worth: for random books with weights and priorities, with messages that are late or lost, and in a tree.
 
 use lessor_sim::raise::{RaiseReport, RaiseRun};
 

@@ -9,7 +9,7 @@ use super::range::Seeds;
 
 /// The numbers of clients, if none is given.
 const CLIENTS: [usize; 4] = [100, 1_000, 10_000, 100_000];
-/// As many servers as can be put between.
+/// The most servers that can be put between.
 const MOST_LEAVES: usize = 1_000;
 
 /// The legend of the columns.

@@ -79,7 +79,7 @@ fn bands_of(entry: &Entry) -> Bands {
     Bands::from_elem(Band { priority: entry.priority, subclients: entry.weight, wants: entry.wants }, 1)
 }
 
-/// What one subclient of each priority may have of `capacity`: greater priorities have all they want first, and of one priority
+/// The amount that one subclient of each priority may have of `capacity`: greater priorities have all they want first, and of one priority
 /// nobody could have more of what is left without taking it from one who has less for its weight.
 fn levels(capacity: f64, book: &[Entry]) -> [f64; 3] {
     let (mut levels, mut left) = ([0.0; 3], capacity);
@@ -158,9 +158,9 @@ proptest! {
         let all: f64 = (0..book.len()).map(|index| has(&hall, index)).sum();
         prop_assert!(all <= capacity + 1e-3, "{all} of {capacity}");
         prop_assert!(has(&hall, who) >= due[who] * (1.0 - tolerance) - 1e-3, "it has {} of {}", has(&hall, who), due[who]);
-        for index in 0..book.len() {
-            let least = due[index] * (1.0 - 2.0 * tolerance) - 1e-3;
-            prop_assert!(has(&hall, index) >= least, "h{index} has {} of {}", has(&hall, index), due[index]);
+        for (index, due) in due.into_iter().enumerate() {
+            let least = due * (1.0 - 2.0 * tolerance) - 1e-3;
+            prop_assert!(has(&hall, index) >= least, "h{index} has {} of {due}", has(&hall, index));
         }
     }
 }
