@@ -113,7 +113,7 @@ impl Crowd {
                 self.hear(peer, down);
             }
             if !self.node.is_look_due(self.now) {
-                let due = self.node.deadline().unwrap_or(Time::MAX);
+                let due = self.node.next_deadline().unwrap_or(Time::MAX);
                 if due > quiet {
                     return;
                 }
