@@ -259,7 +259,7 @@ impl Client {
             return self.beat().await;
         }
         // A little more and a little less in turn: more than its share each time, but for the first.
-        let by = if self.reports % 2 == 0 { 1.01 } else { 1.0 / 1.01 };
+        let by = if self.reports.is_multiple_of(2) { 1.01 } else { 1.0 / 1.01 };
         self.membership.wants *= by;
         self.membership.tally.beats.fetch_add(1, Ordering::Relaxed);
         self.report(true).await;
