@@ -335,7 +335,7 @@ async fn a_raise_is_timed_over_a_calm_network_and_a_rough_one() {
     }
     let said = succeed(&["raise", "--clients", "50"]).await;
     assert!(said.starts_with("each of the seeds 1 to 1; 0 leaves\nnetwork"), "{said}");
-    assert!(said.contains("\ncalm            50        42"), "{said}");
+    assert!(said.contains("\ncalm            50        40        40      2.01"), "{said}");
 }
 
 #[tokio::test]
