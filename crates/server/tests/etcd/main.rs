@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod broken;
 mod faults;
 mod proxy;
 mod server;
