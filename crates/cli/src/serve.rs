@@ -22,7 +22,7 @@ use lessor_server::node::{LearningTimes, NodeConfig, ParentConfig};
 use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
 use lessor_server::shell::driver::Driver;
 use lessor_server::shell::source::{LoadError, Source};
-use lessor_server::shell::{Build, Server, ServerOptions, random};
+use lessor_server::shell::{AddressLimits, Build, Server, ServerOptions, random};
 use tokio::signal::unix::Signal;
 use tracing::{error, info};
 
@@ -95,6 +95,13 @@ struct Limits {
     /// Connections from one address at a time; more are turned away [default: half of those of a port]
     #[arg(long, env = "LESSOR_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N", value_parser = at_least_one)]
     max_connections_per_address: Option<usize>,
+    /// Handshakes of TLS from one address in a second, in the long run; more wait
+    #[arg(long, env = "LESSOR_MAX_HANDSHAKES_PER_ADDRESS", value_name = "N", default_value_t = 500, value_parser = at_least_one_a_second)]
+    max_handshakes_per_address: u32,
+    /// Calls, and messages on streams, from one address in a second, in the long run; more wait, and are not read meanwhile
+    /// [default: any number]
+    #[arg(long, env = "LESSOR_MAX_REQUESTS_PER_ADDRESS", value_name = "N", value_parser = at_least_one_a_second)]
+    max_requests_per_address: Option<u32>,
     /// Streams at a time, all connections together; more are refused
     #[arg(long, env = "LESSOR_MAX_STREAMS", value_name = "N", default_value_t = 100_000, value_parser = at_least_one)]
     max_streams: usize,
@@ -129,6 +136,17 @@ struct Limits {
     /// Processes under one client id that hold a resource at once
     #[arg(long, env = "LESSOR_MAX_LIVES_PER_CLIENT", value_name = "N", default_value_t = 16, value_parser = at_least_one)]
     max_lives_per_client: usize,
+}
+
+// === impl Limits ===
+
+impl Limits {
+    fn of_address(&self) -> AddressLimits {
+        AddressLimits {
+            handshakes: self.max_handshakes_per_address.into(),
+            requests: self.max_requests_per_address.map(f64::from),
+        }
+    }
 }
 
 // === impl Serve ===
@@ -189,6 +207,7 @@ impl Serve {
             request_time: self.request_timeout,
             connections: self.limits.max_connections,
             connections_per_address: self.limits.max_connections_per_address,
+            address_limits: self.limits.of_address(),
             streams: self.limits.max_streams,
             request_bytes: self.limits.max_request_bytes,
             election: self.tasks.election()?,
@@ -326,6 +345,11 @@ fn node_name(text: &str) -> Result<String, String> {
             Err(format!("it {fault}; wanted 1 to {BYTES} bytes of text without control characters"))
         }
     }
+}
+
+fn at_least_one_a_second(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|&number| number > 0);
+    number.ok_or_else(|| format!("wanted a whole number of at least 1, and at most {}", u32::MAX))
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

@@ -4,6 +4,7 @@
 //! handle; [`Server::drain`] ends it with nothing in flight lost.
 
 mod acceptor;
+mod address_budget;
 pub mod admin;
 mod admin_calls;
 mod bodies;
@@ -35,6 +36,7 @@ mod switch;
 mod tls;
 mod watched;
 
+pub use self::address_budget::AddressLimits;
 pub use self::admin::{AdminAddress, AdminFault, AdminOptions, Levers, ReadFile};
 pub use self::build::Build;
 pub use self::caller::Caller;

@@ -1,7 +1,9 @@
 //! Streams: held against the rules when they are opened, at each report, and again when the rules change.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use lessor_client::internals::clock;
 use lessor_proto::wire;
 use lessor_proto::wire::session_down;
 use lessor_proto::wire::session_up_request::Message;
@@ -228,5 +230,89 @@ async fn who_speaks_too_fast_is_not_read_and_nobody_waits_for_it() {
     }
     let heard = gate.house.metric("lessor_stream_messages_received_total").await;
     assert!(heard < 200.0, "{heard} messages were read of one that may say ten a second");
+    gate.house.stop().await;
+}
+
+/// Longer than it takes: the file is watched, streams are looked at once a second, and the machine may have other things to do.
+const SOON: Duration = Duration::from_secs(if cfg!(debug_assertions) { 4 } else { 2 });
+
+#[tokio::test]
+async fn every_cap_that_is_put_in_force_counts_within_seconds() {
+    let rules = OPEN.replace("clients:", "nodes:\n  - {identity: web, node: paris}\nclients:");
+    let client = |cap: &str| rules.replace("resources: [db]", &format!("resources: [db], {cap}"));
+    let node = |cap: &str| rules.replace("node: paris", &format!("node: paris, {cap}"));
+    for (rules_then, name) in [
+        (client("max_wants: 10"), "web-1"),
+        (client("priority: {most: 2}"), "web-1"),
+        (client("weight: 2"), "web-1"),
+        (node("most_clients: 5"), "paris"),
+        (node("priority: {most: 2}"), "paris"),
+    ] {
+        let gate = Gate::open(&rules).await;
+        let is_node = name == "paris";
+        let flags: &[&str] = if is_node { &["--identity", "web", "--node", "*"] } else { WEB };
+        let mut visitor = gate.visitor(flags).await;
+        let mut line = Line::open(&mut visitor, name, is_node).await.unwrap();
+        if !is_node {
+            line.report("db", 600.0, None);
+            assert_eq!(line.lease().await.unwrap().capacity(), 600.0);
+        }
+        let before = clock::now();
+        gate.replace("access.yaml", &rules_then);
+        let ended = line.ended().await;
+        let took = clock::now().since(before);
+        assert_eq!(ended.code(), Code::Unavailable, "{rules_then}: {ended}");
+        assert!(took < SOON, "{rules_then}: after {took:?}");
+        gate.house.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_budget_that_becomes_smaller_counts_for_what_is_open() {
+    let gate = Gate::open(OPEN).await;
+    let mut web = gate.visitor(WEB).await;
+    let mut lines = Vec::new();
+    for number in 0..3 {
+        lines.push(Line::open(&mut web, &format!("web-{number}"), false).await.unwrap());
+    }
+    // Those that were opened without a budget count as well, and those of a larger one.
+    for (most, left) in [(2, 2), (1, 1)] {
+        let budget = format!("budget: {{streams: {most}, reports: 10/s}}");
+        gate.replace("access.yaml", &OPEN.replace("resources: [db]", &budget));
+        eventually("there are so many, and no more", async || {
+            gate.house.metric("lessor_streams").await <= f64::from(left)
+        })
+        .await;
+        let refused = Line::open(&mut web, "web-9", false).await.err();
+        let refused = refused.map(|refused| refused.message().to_owned()).unwrap_or_default();
+        let told = format!("streams of this identity: {} is over the limit of {most}", most + 1);
+        assert!(refused == told || gate.house.metric("lessor_streams").await < f64::from(left), "{refused}");
+    }
+    drop(lines);
+    // What is said on a stream that is open is read at the pace of the budget that is in force.
+    gate.replace("access.yaml", OPEN);
+    eventually("there is no budget", async || {
+        let opened = Line::open(&mut web, "web-4", false).await;
+        let other = Line::open(&mut web, "web-5", false).await;
+        opened.is_ok() && other.is_ok()
+    })
+    .await;
+    let mut line = Line::open(&mut web, "web-6", false).await.unwrap();
+    line.report("db", 5.0, None);
+    line.lease().await.unwrap();
+    gate.replace("access.yaml", &OPEN.replace("resources: [db]", "resources: [db], budget: {reports: 10/s}"));
+    clock::sleep_until(clock::now() + SOON).await;
+    let heard = || gate.house.metric("lessor_stream_messages_received_total");
+    let before = heard().await;
+    for _ in 0..1_000 {
+        line.report("db", 5.0, None);
+    }
+    let mut other = gate.visitor(OTHER).await;
+    for _ in 0..20 {
+        other.get("x", "db", 5.0).await.unwrap();
+    }
+    let heard = heard().await - before;
+    assert!(heard < 200.0, "{heard} messages were read of one that may say ten a second by now");
+    assert!(gate.house.metric("lessor_throttled_total{what=\"message\"}").await > 0.0);
     gate.house.stop().await;
 }

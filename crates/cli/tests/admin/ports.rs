@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio::time::timeout;
 
 use crate::desk::Desk;
-use crate::house::{House, everything, run};
+use crate::house::{AGES, House, eventually, everything, run};
 
 #[tokio::test]
 async fn no_other_port_serves_any_of_it() {
@@ -97,4 +98,58 @@ async fn a_plain_admin_port_that_others_reach_is_told_at_the_start() {
     let house = House::open_with(&everything(100.0, 60), &["--admin", "127.0.0.1:0"]).await;
     assert!(house.has_logged_part("whoever reaches the admin port may do everything there"));
     house.stop().await;
+}
+
+#[tokio::test]
+async fn nobody_takes_all_places_of_the_admin_port() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.sock");
+    let socket = format!("unix:{}", path.display());
+    for admin in ["127.0.0.1:0", socket.as_str()] {
+        let house = House::open_with(&everything(100.0, 60), &["--admin", admin]).await;
+        let at = house.admin().unwrap().to_owned();
+        // All that one address, or one user, can take; the next one is turned away at once, and not when it has said something.
+        let mut crowd: Vec<Box<dyn AsyncReadWrite>> = Vec::new();
+        for _ in 0..PLACES / 2 {
+            crowd.push(dial(&at).await);
+        }
+        let mut next = dial(&at).await;
+        let ended = timeout(AGES, next.read_to_end(&mut Vec::new())).await.expect("it is turned away");
+        assert!(ended.is_ok_and(|count| count == 0), "{admin}");
+        assert_eq!(house.metric("lessor_connections{port=\"admin\"}").await, PLACES as f64 / 2.0, "{admin}");
+        if let Ok(to) = at.parse::<std::net::SocketAddr>() {
+            let other = TcpSocket::new_v4().unwrap();
+            other.bind("127.0.0.9:0".parse().unwrap()).unwrap();
+            let mut other = other.connect(to).await.unwrap();
+            other
+                .write_all(b"GET /admin/whoami HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                .await
+                .unwrap();
+            let mut said = String::new();
+            timeout(AGES, other.read_to_string(&mut said)).await.expect("it is answered").unwrap();
+            assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
+        }
+        // Who says nothing goes, and the operator comes.
+        eventually("there is a place", async || {
+            house.metric("lessor_connections{port=\"admin\"}").await == 0.0
+        })
+        .await;
+        Desk::new(&at).get("/admin/whoami").await.done();
+        drop(crowd);
+        house.stop().await;
+    }
+}
+
+/// Places of the admin port.
+const PLACES: usize = 32;
+
+trait AsyncReadWrite: AsyncRead + AsyncWrite + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncReadWrite for T {}
+
+async fn dial(at: &str) -> Box<dyn AsyncReadWrite> {
+    match at.strip_prefix("unix:") {
+        Some(path) => Box::new(UnixStream::connect(path).await.unwrap()),
+        None => Box::new(TcpStream::connect(at).await.unwrap()),
+    }
 }

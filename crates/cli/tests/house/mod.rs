@@ -118,6 +118,11 @@ impl House {
         self.plain.expect("it was asked to")
     }
 
+    /// Where it serves gRPC in plain, which is the only place if nothing goes over TLS.
+    pub(crate) fn in_plain(&self) -> SocketAddr {
+        self.plain.unwrap_or(self.address)
+    }
+
     /// Where it serves operators, as `lessor admin` is told; absent: nowhere.
     pub(crate) fn admin(&self) -> Option<&str> {
         self.admin.as_deref()

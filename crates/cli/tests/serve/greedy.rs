@@ -1,18 +1,12 @@
 //! Peers that take connections and give nothing for them: others are served, and so are probes.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
-use hyper::body::Frame;
 use lessor_proto::wire::GetCapacityRequest;
 use prost::Message;
-use prost::bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
-use tonic::client::GrpcService;
-use tonic::transport::Channel;
 
 use crate::house::holder::{Holder, Nature};
 use crate::house::{AGES, House, everything, page};
@@ -108,44 +102,6 @@ async fn a_request_that_never_ends_is_given_up() {
 /// what a few messages take while they are decoded, and what it has anyway.
 const MOST_MEMORY: usize = 256 << 20;
 
-/// A body that begins a message and never ends it.
-struct Endless {
-    left: usize,
-}
-
-impl tonic::codegen::Body for Endless {
-    type Data = Bytes;
-    type Error = tonic::Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, tonic::Status>>> {
-        if self.left == 0 {
-            return Poll::Pending;
-        }
-        let data = match self.left {
-            UNFINISHED => Bytes::from_static(b"\0\0\x40\0\0"),
-            _ => Bytes::from(vec![0x12; 32 << 10]),
-        };
-        self.left = self.left.saturating_sub(data.len());
-        Poll::Ready(Some(Ok(Frame::data(data))))
-    }
-}
-
-/// Bytes of a message of 4 MiB that are sent.
-const UNFINISHED: usize = 2 << 20;
-
-async fn begin(mut channel: Channel) -> Result<(), tonic::Status> {
-    let request = tonic::codegen::http::Request::post("/doorman.Capacity/GetCapacity")
-        .header("content-type", "application/grpc")
-        .body(tonic::body::Body::new(Endless { left: UNFINISHED }))
-        .unwrap();
-    std::future::poll_fn(|cx| channel.poll_ready(cx)).await.unwrap();
-    let answer = channel.call(request).await.unwrap();
-    tonic::Status::from_header_map(answer.headers()).map_or(Ok(()), Err)
-}
-
 async fn is_served(house: &House) {
     let mut honest = Holder::new("honest", Nature::Knows, "db", 10.0);
     assert_eq!(honest.report(&mut house.capacity().await).await.unwrap(), 10.0);
@@ -191,7 +147,7 @@ async fn bodies_without_an_end_have_a_budget_together() {
     let channel = house.connect().await;
     let mut begun = tokio::task::JoinSet::new();
     for _ in 0..200 {
-        begun.spawn(begin(channel.clone()));
+        begun.spawn(raw::begin(channel.clone()));
     }
     // Each has 2 MiB, but for 64 KiB which are free; the budget is 64 MiB.
     for _ in 0..200 - 64 {

@@ -265,3 +265,70 @@ async fn a_request_of_too_many_bytes_is_refused() {
     assert_eq!(server.get_capacity(from("a", &many[..2])).await.unwrap().into_inner().response.len(), 2);
     house.stop().await;
 }
+
+/// Names of which a template covers nearly all: those at these places are of nobody.
+fn many(uncovered: &[usize]) -> Vec<String> {
+    (0..700)
+        .map(|place| if uncovered.contains(&place) { format!("x{place}") } else { format!("r{place}") })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_long_request_is_answered_in_parts_and_each_refusal_has_its_place() {
+    let house = House::open(&everything(100.0, 60).replace("\"*\"", "\"r*\"")).await;
+    let mut server = house.capacity().await;
+    let request = |uncovered: &[usize]| {
+        let names = many(uncovered);
+        from("a", &names.iter().map(String::as_str).collect::<Vec<&str>>())
+    };
+    // One in each part, and a whole part.
+    let mut uncovered = vec![3, 600];
+    uncovered.extend(256..512);
+    uncovered.sort_unstable();
+    let answer = server.get_capacity(request(&uncovered)).await.unwrap().into_inner();
+    assert_eq!(answer.response.len(), 700 - uncovered.len());
+    let found: Vec<(usize, &str)> =
+        answer.refused.iter().map(|refused| (refused.index as usize, refused.resource_id())).collect();
+    let names = many(&uncovered);
+    assert_eq!(found, uncovered.iter().map(|&place| (place, names[place].as_str())).collect::<Vec<_>>());
+    for refused in &answer.refused {
+        assert!(refused.reason().contains(refused.resource_id()), "{refused:?}");
+    }
+    let status = server.get_capacity(request(&(0..700).collect::<Vec<_>>())).await.unwrap_err();
+    assert_eq!(status.code(), Code::NotFound, "{status:?}");
+
+    // Given back together, and asked for again on a stream.
+    let release = wire::ReleaseCapacityRequest {
+        client_id: Some("a".to_owned()),
+        resource_id: many(&[]),
+        ..wire::ReleaseCapacityRequest::default()
+    };
+    server.release_capacity(release).await.unwrap();
+    let mut next = Holder::new("next", Nature::Knows, "r699", 100.0);
+    assert_eq!(next.report(&mut server).await.unwrap(), 100.0);
+    next.release(&mut server).await.unwrap();
+    let hello =
+        wire::HelloRequest { id: Some("b".into()), incarnation: Some(1), ..wire::HelloRequest::default() };
+    let report = wire::ReportRequest {
+        report_id: Some(1),
+        resource: many(&[]).iter().map(|name| ask(name, 10.0)).collect(),
+        ..wire::ReportRequest::default()
+    };
+    let beat =
+        wire::ReportRequest { report_id: Some(2), renew_all: Some(true), ..wire::ReportRequest::default() };
+    let ups = [Message::Hello(hello), Message::Report(report), Message::Report(beat)];
+    let ups = ups.map(|message| wire::SessionUpRequest { message: Some(message) });
+    let ups = tokio_stream::StreamExt::chain(tokio_stream::iter(ups), tokio_stream::pending());
+    let mut downs = house.capacity().await.session(ups).await.unwrap().into_inner();
+    let (mut granted, mut is_renewed) = (std::collections::BTreeSet::new(), false);
+    while granted.len() < 700 || !is_renewed {
+        match timeout(AGES, downs.message()).await.expect("in time").unwrap().unwrap().message.unwrap() {
+            Answer::Grants(grants) => granted.extend(grants.grant.into_iter().map(|grant| grant.resource_id)),
+            Answer::Renewed(renewed) => is_renewed = renewed.basis == 2,
+            Answer::Refused(why) => panic!("{why:?}"),
+            _ => {}
+        }
+    }
+    assert_eq!(house.metric("lessor_stream_messages_received_total").await, 3.0);
+    house.stop().await;
+}

@@ -1,12 +1,16 @@
 //! Requests that no client library would send.
 
 use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
+use hyper::body::Frame;
 use prost::bytes::{Buf, BufMut, Bytes};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_stream::StreamExt as _;
+use tonic::client::GrpcService;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Channel;
@@ -84,4 +88,43 @@ pub(crate) async fn shout(address: SocketAddr, bytes: &[u8]) {
         let _ = stream.read_to_end(&mut Vec::new()).await;
     };
     timeout(AGES, shouting).await.expect("it hangs up");
+}
+
+/// A body that begins a message and never ends it.
+struct Endless {
+    left: usize,
+}
+
+impl tonic::codegen::Body for Endless {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        if self.left == 0 {
+            return Poll::Pending;
+        }
+        let data = match self.left {
+            UNFINISHED => Bytes::from_static(b"\0\0\x40\0\0"),
+            _ => Bytes::from(vec![0x12; 32 << 10]),
+        };
+        self.left = self.left.saturating_sub(data.len());
+        Poll::Ready(Some(Ok(Frame::data(data))))
+    }
+}
+
+/// Bytes of a message of 4 MiB that are sent.
+const UNFINISHED: usize = 2 << 20;
+
+/// Begins a call that it never ends, and returns what it is answered before.
+pub(crate) async fn begin(mut channel: Channel) -> Result<(), Status> {
+    let request = tonic::codegen::http::Request::post("/doorman.Capacity/GetCapacity")
+        .header("content-type", "application/grpc")
+        .body(tonic::body::Body::new(Endless { left: UNFINISHED }))
+        .unwrap();
+    std::future::poll_fn(|cx| channel.poll_ready(cx)).await.unwrap();
+    let answer = channel.call(request).await.unwrap();
+    Status::from_header_map(answer.headers()).map_or(Ok(()), Err)
 }

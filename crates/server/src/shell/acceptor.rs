@@ -12,20 +12,20 @@ mod places;
 mod tests;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::serve::Listener;
 use futures_util::Stream;
 use lessor_proto::Identity;
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
 use tokio::task::JoinSet;
 
 use self::connection::Bytes;
 pub(super) use self::connection::Connection;
 pub(super) use self::places::Places;
-use self::places::TakenPlace;
+use self::places::{Origin, TakenPlace};
 use super::caller::{Caller, LocalProcess};
 use super::tls::handshake::HandshakeGuard;
 
@@ -57,6 +57,8 @@ enum Socket {
 
 /// The time in which a connection must say what it speaks.
 const GREETING: Duration = Duration::from_secs(10);
+/// Connections that wait in the kernel, as far as that lets so many: whoever finds no room there comes again after a second.
+const BACKLOG: u32 = 4_096;
 
 // === impl Acceptor ===
 
@@ -98,19 +100,31 @@ impl Acceptor {
                     return Connection::new(Bytes::Unix(stream), Caller::local(process), place, greeting);
                 }
             };
+            let budget = self.places.budgets.of(address.ip());
             let Some(guard) = &self.guard else {
                 let caller = Caller::remote(address, Identity::plain(), Some(driver.mark(address)));
+                let caller = caller.with_budget(budget);
                 return Connection::new(Bytes::Plain(stream), caller, place, greeting);
             };
             let guard = guard.clone();
             self.shaking.spawn(async move {
-                let shaken = guard.shake(stream, address, &driver.traffic().handshakes).await;
+                let shaken = guard.shake(stream, address, &budget, &driver.traffic().handshakes).await;
                 let (stream, identity) = shaken?;
                 let caller = Caller::remote(address, identity, Some(driver.mark(address)));
+                let caller = caller.with_budget(budget);
                 Some(Connection::new(Bytes::Tls(Box::new(stream)), caller, place, greeting))
             });
         }
     }
+}
+
+/// Listens at an address.
+pub(super) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // As every listener does: connections of before may not have gone for good yet.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// The next connection for which there is a place.
@@ -118,19 +132,20 @@ async fn admit(listener: &mut Incoming, places: &Arc<Places>) -> (Socket, TakenP
     loop {
         let permit = places.permit().await;
         // Goes on after errors, with a pause when the system has nothing left for another connection.
-        let (socket, address) = match listener {
+        let (socket, origin) = match listener {
             Incoming::Tcp(listener) => {
                 let (stream, address) = Listener::accept(listener).await;
                 // A connection that cannot be told so is slower, and serves all the same.
                 let _ = stream.set_nodelay(true);
-                (Socket::Tcp(stream, address), address.ip())
+                (Socket::Tcp(stream, address), Origin::of_address(address.ip()))
             }
             Incoming::Unix(listener) => {
                 let (stream, _) = Listener::accept(listener).await;
-                (Socket::Unix(stream), IpAddr::from([0; 16]))
+                let origin = Origin::of_socket(&stream);
+                (Socket::Unix(stream), origin)
             }
         };
-        if let Some(place) = places.take(address, permit) {
+        if let Some(place) = places.take(origin, permit) {
             return (socket, place);
         }
     }

@@ -27,7 +27,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use tokio::net::TcpListener;
 use tracing::warn;
 
 pub(super) use self::acts::Rooms;
@@ -37,10 +36,12 @@ pub use self::levers::{Levers, ReadFile};
 pub use self::options::{AdminAddress, AdminOptions};
 use self::service::AdminService;
 use self::socket::SocketFile;
-use super::acceptor::Incoming;
+use super::acceptor::{self, Incoming};
 
 /// Places of the admin port, which no other connection takes.
 pub(super) const PLACES: usize = 32;
+/// Those of them that connections from one address, or those of one user at a socket, may take: nobody takes all.
+pub(super) const PLACES_PER_ORIGIN: usize = PLACES / 2;
 
 /// An admin port that is bound, and not served yet.
 #[derive(Debug)]
@@ -95,14 +96,6 @@ impl BoundAdmin {
         }
     }
 
-    /// The number of its places that connections from one address may take: from this machine all.
-    pub(super) fn places_per_address(&self) -> usize {
-        match self.address {
-            AdminAddress::Tcp(address) if !address.ip().is_loopback() => PLACES / 2,
-            AdminAddress::Tcp(_) | AdminAddress::Unix(_) => PLACES,
-        }
-    }
-
     /// Whether it is at a socket of this machine, where no TLS is spoken.
     pub(super) fn is_local(&self) -> bool {
         matches!(self.address, AdminAddress::Unix(_))
@@ -118,7 +111,7 @@ impl BoundAdmin {
 
 async fn bind_tcp(address: SocketAddr) -> Result<(Incoming, AdminAddress, Option<SocketFile>), AdminFault> {
     let bound = async {
-        let listener = TcpListener::bind(address).await?;
+        let listener = acceptor::listen(address)?;
         let local = listener.local_addr()?;
         Ok((Incoming::Tcp(listener), AdminAddress::Tcp(local), None))
     };

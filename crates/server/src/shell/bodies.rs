@@ -84,6 +84,11 @@ impl Bodies {
         request.map(|inner| Body::new(self.whole(inner, &[])))
     }
 
+    /// The status of a request that is refused, which is counted.
+    pub(super) fn refuse(&self, refusal: Refusal) -> Status {
+        refused(&self.0.driver, refusal)
+    }
+
     fn whole(&self, inner: Body, parts: &'static [RepeatedField]) -> Whole {
         let (bodies, begun) = (self.clone(), Vec::new());
         Whole { inner, bodies, parts, begun, share: 0, late: None, is_given_up: false }

@@ -4,14 +4,16 @@
 //! a connection speaks TLS.
 
 use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 use lessor_proto::Identity;
 use serde_json::{Map, Value};
 
+use super::address_budget::AddressBudget;
 use crate::node::ConnectionMark;
 
 /// The caller of a connection. Cheap to clone.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Caller {
     /// The address that it calls from; of a process at a socket of this machine, none that could be called.
     pub address: SocketAddr,
@@ -23,6 +25,8 @@ pub struct Caller {
     pub(super) process: Option<LocalProcess>,
     /// The number of the connection; 0 where it is not known.
     pub(super) connection: u64,
+    /// The budget of its address; absent where it came by no network.
+    pub(super) budget: Option<Arc<AddressBudget>>,
 }
 
 /// A process of this machine, as the system tells who it is.
@@ -41,7 +45,12 @@ const NOWHERE: (Ipv6Addr, u16) = (Ipv6Addr::UNSPECIFIED, 0);
 impl Caller {
     /// The caller at the other end of a connection of the network.
     pub(super) fn remote(address: SocketAddr, identity: Identity, mark: Option<ConnectionMark>) -> Caller {
-        Caller { address, identity, mark, process: None, connection: 0 }
+        Caller { address, identity, mark, process: None, connection: 0, budget: None }
+    }
+
+    /// The same, whose address has that budget.
+    pub(super) fn with_budget(self, budget: Arc<AddressBudget>) -> Caller {
+        Caller { budget: Some(budget), ..self }
     }
 
     /// The caller at the other end of a socket of this machine.

@@ -16,6 +16,7 @@ mod liveness;
 mod lookout;
 mod mailbox;
 mod operators;
+mod parts;
 mod readiness;
 mod reloads;
 mod stream_key;
@@ -51,6 +52,7 @@ use self::liveness::Pulse;
 use self::lookout::Lookout;
 pub use self::lookout::Summary;
 pub(super) use self::mailbox::{Letter, Mailbox};
+pub(in crate::shell) use self::parts::PART;
 pub use self::readiness::NotReady;
 use self::readiness::Reach;
 use self::reloads::Reloads;
@@ -268,6 +270,10 @@ impl Driver {
     /// When the request is refused, or the node is broken.
     pub fn ask(&self, caller: Option<ConnectionMark>, ask: &Ask) -> Result<(Answer, Moment), Unanswered> {
         self.redirect()?;
+        if ask.reports.len() > PART { self.ask_by_parts(caller, ask) } else { self.ask_at_once(caller, ask) }
+    }
+
+    fn ask_at_once(&self, caller: Option<ConnectionMark>, ask: &Ask) -> Result<(Answer, Moment), Unanswered> {
         let (answered, time) = self.call_dated(HoldKind::Ask, |node, now, wall| {
             node.set_date(now, wall);
             (node.ask_on(now, caller, ask), wall)
@@ -287,7 +293,10 @@ impl Driver {
     pub fn release(&self, caller: Option<ConnectionMark>, release: &Release) -> Result<(), Unanswered> {
         debug!(holder = %release.holder, resources = release.resources.len(), "released");
         self.redirect()?;
-        self.call(HoldKind::Release, |node, now| node.release_on(now, caller, release))
+        for part in parts::of_release(release) {
+            self.call(HoldKind::Release, |node, now| node.release_on(now, caller, &part))?;
+        }
+        Ok(())
     }
 
     /// The time for which this task may go on leading without hearing more, in seconds; absent: it is the only one.

@@ -17,6 +17,7 @@ use tonic::{Request, Response, Status};
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
+use super::address_budget::Throttled;
 use super::caller::Caller;
 use super::driver::{Driver, Moment, NotReady, Rpc, Unanswered};
 use super::gate::{Gate, Visit};
@@ -96,9 +97,9 @@ impl Capacity for Service {
         request: Request<tonic::Streaming<wire::SessionUpRequest>>,
     ) -> Result<Response<Downs>, Status> {
         let visit = self.known(&request)?;
-        let connection = request.extensions().get::<Caller>().map_or(0, |caller| caller.connection);
+        let caller = request.extensions().get::<Caller>().cloned().unwrap_or_else(Caller::unknown);
         let driver = Arc::clone(&self.driver);
-        let opened = stream::open(driver, &self.lines, visit, connection, request.into_inner());
+        let opened = stream::open(driver, &self.lines, visit, caller, request.into_inner());
         opened.await.map(Response::new)
     }
 }
@@ -106,11 +107,18 @@ impl Capacity for Service {
 // === impl Service ===
 
 impl Service {
-    /// The visit of whoever calls, as soon as its budget lets it; none where there are no rules.
+    /// The visit of whoever calls, as soon as the budgets of its address and of its identity let it; none where there are no rules.
     async fn visit<T>(&self, request: &Request<T>) -> Result<Option<Visit>, Status> {
+        if let Some(budget) = request.extensions().get::<Caller>().and_then(|caller| caller.budget.as_ref()) {
+            budget.call().await;
+        }
         let visit = self.known(request)?;
         if let Some(purse) = visit.as_ref().and_then(Visit::purse) {
+            let mut has_waited = false;
             while let Err(at) = purse.pay_report(clock::now()) {
+                if !std::mem::replace(&mut has_waited, true) {
+                    self.driver.traffic().throttled.add(Throttled::Call);
+                }
                 clock::sleep_until(at).await;
             }
         }

@@ -5,6 +5,7 @@ mod plain;
 mod process;
 mod resources;
 mod traffic;
+mod workers;
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +18,9 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
+use tokio::runtime::Handle;
 
+use self::workers::WorkerFigures;
 use super::driver::Driver;
 use super::tls::certificates::Certificates;
 use crate::node::{NamesStatus, NodeStatus};
@@ -39,11 +42,15 @@ impl Metrics {
     /// OpenMetrics, as Prometheus reads it.
     pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-    /// The figures of what `driver` drives.
+    /// The figures of what `driver` drives, and of the runtime that this is called on.
     #[must_use]
     pub fn new(driver: Arc<Driver>) -> Metrics {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(Figures { driver }));
+        // Pages may be served by another runtime than all else.
+        if let Ok(runtime) = Handle::try_current() {
+            registry.register_collector(Box::new(WorkerFigures(runtime.metrics())));
+        }
         Metrics { registry }
     }
 

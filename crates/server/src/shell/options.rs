@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use lessor_client::{BearerToken, Tls};
 
+use super::address_budget::AddressLimits;
 use super::admin::AdminOptions;
 use super::build::Build;
 use super::driver;
@@ -41,8 +42,12 @@ pub struct ServerOptions {
     pub connections: usize,
     /// Connections from one address at a time; more are turned away. Absent: half of those of a port.
     pub connections_per_address: Option<usize>,
+    /// The limits of all who come from one address together.
+    pub address_limits: AddressLimits,
     /// The time that a request may take to arrive and be answered; what takes longer is given up, with all that was kept of it.
     pub request_time: Duration,
+    /// The time for which a stream may read nothing of what is there for it; then it is ended.
+    pub unread_time: Duration,
     /// Streams at a time, all connections together; more are refused.
     pub streams: usize,
     /// Bytes in one message that is received; larger ones are refused.
@@ -100,7 +105,9 @@ impl ServerOptions {
             drain: Duration::from_secs(10),
             connections: 10_000,
             connections_per_address: None,
+            address_limits: AddressLimits::default(),
             request_time: Duration::from_secs(30),
+            unread_time: Duration::from_secs(60),
             streams: 100_000,
             request_bytes: 4 << 20,
             election: None,

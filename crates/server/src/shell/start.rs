@@ -14,7 +14,8 @@ use tonic::service::Routes;
 use tracing::field::display;
 use tracing::{error, info};
 
-use super::acceptor::{Acceptor, Places};
+use super::acceptor::{self, Acceptor, Places};
+use super::address_budget::AddressBudgets;
 use super::admin::{self, AdminFault, BoundAdmin, Rooms, ServedAdmin};
 use super::bodies::Bodies;
 use super::driver::Driver;
@@ -83,6 +84,7 @@ struct Start {
     gate: Arc<Gate>,
     certificates: Arc<Certificates>,
     places: PortPlaces,
+    budgets: Arc<AddressBudgets>,
     stopped: watch::Receiver<bool>,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -93,12 +95,12 @@ const KEPT: usize = 64;
 // === impl PortPlaces ===
 
 impl PortPlaces {
-    fn new(options: &ServerOptions, driver: &Arc<Driver>) -> PortPlaces {
+    fn new(options: &ServerOptions, budgets: &Arc<AddressBudgets>, driver: &Arc<Driver>) -> PortPlaces {
         let (all, per_address) = (options.connections, options.connections_per_address);
         let kept = if options.http.is_some() { KEPT.min(all / 2) } else { 0 };
         let places = |port: Port, places: usize| {
             let most = per_address.unwrap_or(places.div_ceil(2));
-            Places::new(port, places.max(1), most.max(1), driver)
+            Places::new(port, places.max(1), most.max(1), budgets, driver)
         };
         PortPlaces { main: places(Port::Main, all - kept), http: places(Port::Http, kept) }
     }
@@ -133,8 +135,9 @@ impl Server {
         }
         let (stop, stopped) = watch::channel(false);
         let gate = Arc::new(Gate::new(options.access.take(), options.auth_keys.take()));
-        let places = PortPlaces::new(&options, &driver);
-        let mut start = Start { driver, gate, certificates, places, stopped, tasks: Vec::new() };
+        let budgets = AddressBudgets::new(options.address_limits, &driver.traffic().throttled);
+        let places = PortPlaces::new(&options, &budgets, &driver);
+        let mut start = Start { driver, gate, certificates, places, budgets, stopped, tasks: Vec::new() };
 
         let pages = start.serve_capacity(&options, main, plain).await;
         start.keep_node();
@@ -209,7 +212,7 @@ impl Start {
             self.spawn(service.serve(Acceptor::new(listener, Arc::clone(&self.places.main), None)));
         }
         self.spawn(grpc::follow_health(health, Arc::clone(&driver), self.stopped.clone()));
-        self.spawn(lines.attend(driver, self.stopped.clone()));
+        self.spawn(lines.attend(driver, options.unread_time, self.stopped.clone()));
         pages
     }
 
@@ -253,7 +256,8 @@ impl Start {
 
     /// Serves operators, who may ask that this task leave its node to another if it stands for election.
     fn serve_operators(&mut self, bound: BoundAdmin, resign: Option<mpsc::Sender<HandOver>>) -> ServedAdmin {
-        let places = Places::new(Port::Admin, admin::PLACES, bound.places_per_address(), &self.driver);
+        let places =
+            Places::new(Port::Admin, admin::PLACES, admin::PLACES_PER_ORIGIN, &self.budgets, &self.driver);
         let (driver, gate, certificates) =
             (Arc::clone(&self.driver), Arc::clone(&self.gate), Arc::clone(&self.certificates));
         let guard = if bound.is_local() { None } else { self.guard(Port::Admin) };
@@ -314,7 +318,7 @@ fn drive(
 
 async fn bind(address: SocketAddr) -> Result<BoundPort, StartError> {
     let bound = async {
-        let listener = TcpListener::bind(address).await?;
+        let listener = acceptor::listen(address)?;
         let local = listener.local_addr()?;
         Ok((listener, local))
     };

@@ -7,6 +7,7 @@
 
 mod pass;
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -16,6 +17,7 @@ use std::time::Duration;
 use futures_util::Stream;
 use lessor_client::internals::clock;
 use lessor_proto::message::{Down, Hello, HolderKind, Refusal, Up, WallClock};
+use lessor_proto::wire::ReportRequest;
 use lessor_proto::wire::session_up_request::Message;
 use lessor_proto::{Features, ReportId, wire};
 use tokio::sync::watch;
@@ -24,8 +26,9 @@ use tonic::{Status, Streaming};
 use tracing::debug;
 
 use self::pass::Pass;
+use super::caller::Caller;
 use super::connections::ListedStream;
-use super::driver::{Driver, Letter, Mailbox, StreamEnd, StreamKey, Unanswered};
+use super::driver::{Driver, Letter, Mailbox, PART, StreamEnd, StreamKey, Unanswered};
 use super::gate::Visit;
 use super::refused::{refused, unanswered};
 use crate::access::Review;
@@ -68,6 +71,8 @@ struct StreamReader {
     ups: Option<Streaming<wire::SessionUpRequest>>,
     /// The rules for what comes.
     pass: Pass,
+    /// The parts of a long report that have not been heard yet, each a turn under the lock of its own.
+    parts: VecDeque<wire::SessionUpRequest>,
     /// The refusal of a report that did not reach the node. While it waits nothing is read: nobody can make refusals pile up.
     refusal: Option<Box<wire::SessionDown>>,
     /// The fault with which the stream ends; without one, it ends in order.
@@ -78,6 +83,8 @@ struct StreamReader {
     task: Option<Waker>,
     /// The number of looks since it asked last, or something was heard without it.
     unasked: u32,
+    /// The number of looks at which something was there for it, since it asked last.
+    unread: u32,
 }
 
 /// Opens a stream: waits for the hello, and connects.
@@ -85,13 +92,15 @@ pub(super) async fn open(
     driver: Arc<Driver>,
     lines: &Lines,
     visit: Option<Visit>,
-    connection: u64,
+    caller: Caller,
     mut ups: Streaming<wire::SessionUpRequest>,
 ) -> Result<Downs, Status> {
     let hello = hello(&driver, &mut ups).await?;
     let bearer = visit.as_ref().and_then(Visit::bearer).map(str::to_owned);
+    let Caller { connection, budget, .. } = caller;
     let pass = Pass::open(visit, &hello, driver.resources_per_stream())
         .map_err(|refusal| refused(&driver, refusal))?;
+    let pass = pass.with_budget(budget, &driver.traffic().throttled);
     let (key, mailbox, ups) = match driver.connect(&hello) {
         Ok((key, mailbox)) => (Some(key), mailbox, Some(ups)),
         Err(Unanswered::NotLeading(leader)) => {
@@ -102,7 +111,17 @@ pub(super) async fn open(
         }
         Err(fault) => return Err(unanswered(&driver, fault)),
     };
-    let reader = StreamReader { ups, pass, refusal: None, end: None, why: None, task: None, unasked: 0 };
+    let reader = StreamReader {
+        ups,
+        pass,
+        parts: VecDeque::new(),
+        refusal: None,
+        end: None,
+        why: None,
+        task: None,
+        unasked: 0,
+        unread: 0,
+    };
     let reader = Mutex::new(reader);
     let line = Arc::new(Line { key, kind: hello.kind, features: hello.features, mailbox, reader });
     lines.add(&line);
@@ -125,8 +144,14 @@ impl Lines {
         self.lines().push(Arc::downgrade(line));
     }
 
-    /// Hears those who do not read, until stopped.
-    pub(super) async fn attend(self: Arc<Lines>, driver: Arc<Driver>, mut stopped: watch::Receiver<bool>) {
+    /// Hears those who do not read, until stopped. Whoever reads nothing for as long as `patience` is given up.
+    pub(super) async fn attend(
+        self: Arc<Lines>,
+        driver: Arc<Driver>,
+        patience: Duration,
+        mut stopped: watch::Receiver<bool>,
+    ) {
+        let most = u32::try_from(patience.as_secs() / ATTENDED.as_secs()).unwrap_or(u32::MAX);
         let mut timer = tokio::time::interval(ATTENDED);
         timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -137,7 +162,7 @@ impl Lines {
             let mut lines = std::mem::take(&mut *self.lines());
             let mut stalled = 0;
             for slice in lines.chunks_mut(SLICE) {
-                let attended = slice.iter().filter_map(Weak::upgrade).map(|line| line.attend(&driver));
+                let attended = slice.iter().filter_map(Weak::upgrade).map(|line| line.attend(&driver, most));
                 stalled += attended.filter(|&is_stalled| is_stalled).count() as u64;
                 tokio::task::yield_now().await;
             }
@@ -161,7 +186,7 @@ impl Stream for Downs {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let Downs { driver, line, .. } = &*self;
         let mut reader = line.reader();
-        reader.unasked = 0;
+        (reader.unasked, reader.unread) = (0, 0);
         match &mut reader.task {
             Some(task) => task.clone_from(cx.waker()),
             None => reader.task = Some(cx.waker().clone()),
@@ -220,6 +245,11 @@ impl Line {
                         if let Some(down) = self.hear(driver, reader, request, exchange) {
                             return Poll::Ready(Some(Ok(self.said(driver, &down))));
                         }
+                        if !reader.parts.is_empty() && reader.refusal.is_none() {
+                            // Others have the processor in between.
+                            cx.waker().wake_by_ref();
+                            return Poll::Pending;
+                        }
                     }
                     Poll::Pending => ready!(self.mailbox.poll_filled(cx)),
                 },
@@ -228,12 +258,17 @@ impl Line {
     }
 
     /// Hears a peer whose connection has not asked for long: at the second look, and then less and less often while nothing
-    /// comes. Returns whether it does not ask though something is there for it.
-    fn attend(&self, driver: &Driver) -> bool {
+    /// comes. Returns whether it does not ask though something is there for it; at more than so many looks it is given up.
+    fn attend(&self, driver: &Driver, most: u32) -> bool {
         let Ok(mut reader) = self.reader.try_lock() else { return false };
         self.review(driver, &mut reader);
         reader.unasked = reader.unasked.saturating_add(1);
-        let is_stalled = reader.unasked > 1 && self.mailbox.is_filled();
+        reader.unread = if self.mailbox.is_filled() { reader.unread.saturating_add(1) } else { 0 };
+        let is_stalled = reader.unread > 1;
+        if reader.unread > most {
+            self.give_up(driver, &mut reader);
+            return false;
+        }
         let is_time = reader.unasked > 1 && reader.unasked.is_power_of_two();
         let (Some(key), Some(task)) = (self.key.filter(|_| is_time), reader.task.clone()) else {
             return is_stalled;
@@ -262,8 +297,10 @@ impl Line {
         let key = self.key?;
         let (why, fault) = match request {
             Some(Ok(request)) => {
-                driver.traffic().received.fetch_add(1, Ordering::Relaxed);
-                reader.pass.spend();
+                if reader.parts.is_empty() {
+                    driver.traffic().received.fetch_add(1, Ordering::Relaxed);
+                    reader.pass.spend();
+                }
                 let report = number(&request);
                 let up = Up::from_wire(request, driver.limits(), self.kind);
                 if let Ok(None) = up {
@@ -324,9 +361,19 @@ impl Line {
         self.end(driver, reader, key, Some(status));
     }
 
+    /// Ends the stream of whoever has not read for too long: what it has is charged until it is over, and nothing waits for it.
+    fn give_up(&self, driver: &Driver, reader: &mut StreamReader) {
+        let Some(key) = self.key.filter(|_| reader.ups.is_some()) else { return };
+        debug!(stream = %key, "nothing is read of what is there for it");
+        reader.why.get_or_insert(StreamEnd::Unread);
+        let fault = Status::deadline_exceeded("nothing was read of what is there for this stream");
+        self.end(driver, reader, key, Some(fault));
+    }
+
     /// Ends the stream, with a fault or in order.
     fn end(&self, driver: &Driver, reader: &mut StreamReader, key: StreamKey, fault: Option<Status>) {
         (reader.ups, reader.end) = (None, fault);
+        reader.parts.clear();
         driver.disconnect(key);
         self.mailbox.close();
     }
@@ -355,15 +402,53 @@ impl Line {
 impl StreamReader {
     /// The next thing that comes up; nothing if nothing will.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<wire::SessionUpRequest, Status>>> {
-        match &mut self.ups {
-            Some(ups) => {
-                ready!(self.pass.poll_turn(cx));
-                Pin::new(ups).poll_next(cx)
+        // The end of the mailbox wakes whoever waits.
+        let Some(ups) = &mut self.ups else { return Poll::Pending };
+        if self.parts.is_empty() {
+            ready!(self.pass.poll_turn(cx));
+            match ready!(Pin::new(ups).poll_next(cx)) {
+                Some(Ok(request)) => self.parts = parts(request),
+                other => return Poll::Ready(other),
             }
-            // The end of the mailbox wakes whoever waits.
-            None => Poll::Pending,
         }
+        Poll::Ready(self.parts.pop_front().map(Ok))
     }
+}
+
+/// The parts of a message that are heard one after the other: of a long report there are several, and the last renews what it
+/// renews.
+fn parts(request: wire::SessionUpRequest) -> VecDeque<wire::SessionUpRequest> {
+    match request.message {
+        Some(Message::Report(report))
+            if report.resource.len() > PART && report.server_resource.is_empty() =>
+        {
+            let ReportRequest { resource, .. } = &report;
+            let chunks = resource.chunks(PART).map(|part| (part.to_vec(), Vec::new()));
+            parts_of(&report, chunks.collect())
+        }
+        Some(Message::Report(report))
+            if report.server_resource.len() > PART && report.resource.is_empty() =>
+        {
+            let ReportRequest { server_resource, .. } = &report;
+            let chunks = server_resource.chunks(PART).map(|part| (Vec::new(), part.to_vec()));
+            parts_of(&report, chunks.collect())
+        }
+        message => [wire::SessionUpRequest { message }].into(),
+    }
+}
+
+/// The resources of a part of a report: of a client, and of a node.
+type PartResources = (Vec<wire::ResourceRequest>, Vec<wire::ServerCapacityResourceRequest>);
+
+fn parts_of(report: &ReportRequest, parts: Vec<PartResources>) -> VecDeque<wire::SessionUpRequest> {
+    let last = parts.len() - 1;
+    let part = |(number, (resource, server_resource)): (usize, PartResources)| {
+        let renew_all = report.renew_all.filter(|_| number == last);
+        let ReportRequest { report_id, target_epoch, .. } = *report;
+        let part = ReportRequest { report_id, target_epoch, resource, server_resource, renew_all };
+        wire::SessionUpRequest { message: Some(Message::Report(part)) }
+    };
+    parts.into_iter().enumerate().map(part).collect()
 }
 
 fn count(driver: &Driver, down: wire::SessionDown) -> wire::SessionDown {

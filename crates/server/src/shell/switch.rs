@@ -18,7 +18,9 @@ use tonic::body::Body;
 use tonic::codegen::BoxFuture;
 use tonic::service::Routes;
 
+use super::address_budget::{AddressBudget, UnderWay};
 use super::bodies::Bodies;
+use super::caller::Caller;
 use super::grpc::Service;
 
 /// The switch of a port. Connections and requests share one.
@@ -37,6 +39,8 @@ struct Ways {
 pub(super) struct PendingAnswer {
     way: Way,
     request_time: Duration,
+    /// Counted until it is made; absent of who came by no network, or is refused.
+    _under_way: Option<UnderWay>,
     /// The end of its time; absent until it has to be waited for, as hardly any has.
     expiry: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
@@ -46,6 +50,8 @@ enum Way {
     Straight(BoxFuture<Response<Body>, Infallible>),
     /// It is large, and hardly any request is one.
     Routed(Box<<Routes as tower::Service<Request<Body>>>::Future>),
+    /// There are too many.
+    Refused(std::future::Ready<Response<Body>>),
 }
 
 // === impl Switch ===
@@ -73,11 +79,20 @@ impl tower::Service<Request<Body>> for Switch {
 
     fn call(&mut self, request: Request<Body>) -> PendingAnswer {
         let Ways { capacity, routes, bodies, request_time } = &*self.0;
+        let budget = request.extensions().get::<Caller>().and_then(|caller| caller.budget.as_ref());
+        let under_way = match budget.map(AddressBudget::begin).transpose() {
+            Ok(under_way) => under_way,
+            Err(refusal) => {
+                let answer = std::future::ready(bodies.refuse(refusal).into_http());
+                let way = Way::Refused(answer);
+                return PendingAnswer { way, request_time: *request_time, _under_way: None, expiry: None };
+            }
+        };
         let way = match bodies.guard_call(request) {
             Ok(call) => Way::Straight(capacity.clone().call(call)),
             Err(request) => Way::Routed(Box::new(routes.clone().call(bodies.guard(request)))),
         };
-        PendingAnswer { way, request_time: *request_time, expiry: None }
+        PendingAnswer { way, request_time: *request_time, _under_way: under_way, expiry: None }
     }
 }
 
@@ -87,10 +102,11 @@ impl Future for PendingAnswer {
     type Output = Result<Response<Body>, TimeoutExpired>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let PendingAnswer { way, request_time, expiry } = self.get_mut();
+        let PendingAnswer { way, request_time, expiry, .. } = self.get_mut();
         let answered = match way {
             Way::Straight(answer) => answer.as_mut().poll(cx),
             Way::Routed(answer) => Pin::new(answer.as_mut()).poll(cx),
+            Way::Refused(answer) => Pin::new(answer).poll(cx).map(Ok),
         };
         if let Poll::Ready(Ok(answer)) = answered {
             return Poll::Ready(Ok(answer));

@@ -1,5 +1,7 @@
 //! A client that does not read.
 
+use std::time::Duration;
+
 use lessor_proto::wire::session_down::Message as Down;
 use lessor_proto::wire::session_up_request::Message as Up;
 use tonic::transport::Endpoint;
@@ -95,5 +97,30 @@ async fn refusals_that_are_not_read_hold_back_their_sender() {
     );
     drop(deaf);
     eventually("it is gone", async || house.streams().await == 0).await;
+    house.end().await;
+}
+
+#[tokio::test]
+async fn who_reads_nothing_for_too_long_is_given_up_and_stays_charged() {
+    let house = House::open_with(|options| options.unread_time = Duration::from_secs(2)).await;
+    let deaf = deaf(&house).await;
+    let mut reads = Talk::open(connect(&house).await, "reads").await;
+    reads.say(Up::Report(report(1, &[("db", 10.0)]))).await;
+    assert!(matches!(reads.hear().await, Down::Grants(_)));
+    // It goes on to talk, and never reads: there is always something left for it.
+    let names: Vec<String> = (0..RESOURCES).map(|number| format!("resource-{number}")).collect();
+    for id in 1..=30 {
+        let resources: Vec<(&str, f64)> =
+            names.iter().map(|name| (name.as_str(), id as f64 / 100.0)).collect();
+        deaf.say(Up::Report(report(id, &resources))).await;
+    }
+    eventually("it is given up", async || house.streams().await == 1).await;
+    assert_eq!(house.metric("lessor_stream_stalled"), 0);
+    assert!(house.leased("resource-0") > 0.0, "what it has is charged until it is over");
+    reads.say(Up::Report(report(2, &[("db", 20.0)]))).await;
+    assert!(matches!(reads.hear().await, Down::Grants(_)), "who reads goes on");
+    drop(deaf);
+    eventually("it is counted", async || house.metric("lessor_streams_ended_total{why=\"unread\"}") == 1)
+        .await;
     house.end().await;
 }

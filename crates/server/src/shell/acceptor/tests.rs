@@ -9,6 +9,7 @@ use super::connection::PREFACE;
 use super::*;
 use crate::node::NodeConfig;
 use crate::repository::Repository;
+use crate::shell::address_budget::{AddressBudgets, AddressLimits};
 use crate::shell::driver::Driver;
 use crate::shell::port_name::Port;
 
@@ -20,7 +21,10 @@ fn driver() -> Arc<Driver> {
 async fn open(places: usize, most: usize) -> (Acceptor, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    (Acceptor::new(listener, Places::new(Port::Main, places, most, &driver()), None), address)
+    let driver = driver();
+    let budgets = AddressBudgets::new(AddressLimits::default(), &driver.traffic().throttled);
+    let places = Places::new(Port::Main, places, most, &budgets, &driver);
+    (Acceptor::new(listener, places, None), address)
 }
 
 #[tokio::test]

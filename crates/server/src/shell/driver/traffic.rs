@@ -10,6 +10,7 @@ use tracing::warn;
 
 use super::{Driver, StreamKey, Unanswered};
 use crate::measured::{Measured, RefusalKind, WaitPath};
+use crate::shell::address_budget::Throttled;
 use crate::shell::admin_calls::AdminCalls;
 use crate::shell::connections::ConnectionTable;
 use crate::shell::measure::{self, Counts, Label, Timing, Timings};
@@ -26,6 +27,8 @@ pub(in crate::shell) struct Traffic {
     /// Connections that were turned away, and those that said nothing.
     pub(in crate::shell) turned_away: AtomicU64,
     pub(in crate::shell) silent: AtomicU64,
+    /// Work that had to wait, as there was too much of it.
+    pub(in crate::shell) throttled: Arc<Counts<Throttled>>,
     /// Handshakes of TLS, by how they ended.
     pub(in crate::shell) handshakes: Handshakes,
     /// Connections that are open, and whether others wait for a place.
@@ -87,6 +90,8 @@ pub(in crate::shell) enum StreamEnd {
     NotLeading,
     /// This end has closed it: in a drain, or as the holder has opened another.
     Closed,
+    /// Its holder has read nothing for too long.
+    Unread,
 }
 
 /// The reason why something was refused.
@@ -124,6 +129,7 @@ impl Default for Traffic {
             refused: AtomicU64::new(0),
             turned_away: AtomicU64::new(0),
             silent: AtomicU64::new(0),
+            throttled: Arc::default(),
             handshakes: Handshakes::default(),
             connections: Counts::default(),
             table: Arc::default(),
@@ -270,7 +276,8 @@ impl Label for Rpc {
 
 impl Label for StreamEnd {
     const NAME: &'static str = "why";
-    const VALUES: &'static [&'static str] = &["holder", "broken", "fault", "denied", "not_leading", "closed"];
+    const VALUES: &'static [&'static str] =
+        &["holder", "broken", "fault", "denied", "not_leading", "closed", "unread"];
 
     fn place(self) -> usize {
         self as usize

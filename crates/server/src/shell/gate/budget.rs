@@ -27,7 +27,8 @@ type Purses = BTreeMap<(Box<str>, Option<IpAddr>), Arc<Purse>>;
 pub(in crate::shell) struct Purse {
     budget: Budget,
     reports: Option<Mutex<Tempo>>,
-    streams: AtomicU32,
+    /// Shared with the purse that this one has replaced: those streams are still there.
+    streams: Arc<AtomicU32>,
 }
 
 /// A stream that is paid for until it is dropped.
@@ -54,14 +55,16 @@ impl Budgets {
         }
         let mut purses = self.purses();
         let key = (Box::from(identity), address.map(|address| address.to_canonical()));
-        if let Some(known) = purses.get(&key).filter(|purse| purse.budget == budget) {
-            return Some(Arc::clone(known));
+        let known = purses.get(&key);
+        if let Some(same) = known.filter(|purse| purse.budget == budget) {
+            return Some(Arc::clone(same));
         }
+        let streams = known.map(|purse| Arc::clone(&purse.streams)).unwrap_or_default();
         if purses.len() >= SWEPT && purses.len().is_power_of_two() {
             let now = clock::now();
             purses.retain(|_, purse| Arc::strong_count(purse) > 1 || !purse.is_full(now));
         }
-        let purse = Arc::new(Purse::new(budget));
+        let purse = Arc::new(Purse::new(budget, streams));
         purses.insert(key, Arc::clone(&purse));
         Some(purse)
     }
@@ -75,9 +78,9 @@ impl Budgets {
 // === impl Purse ===
 
 impl Purse {
-    fn new(budget: Budget) -> Purse {
+    fn new(budget: Budget, streams: Arc<AtomicU32>) -> Purse {
         let reports = budget.reports.map(|rate| Mutex::new(Tempo::new(rate, BURST)));
-        Purse { budget, reports, streams: AtomicU32::new(0) }
+        Purse { budget, reports, streams }
     }
 
     /// Pays for a report at `now`.
@@ -109,6 +112,11 @@ impl Purse {
             }
             _ => Ok(paid),
         }
+    }
+
+    /// Whether there are more streams than there may be, as the budget has become smaller.
+    pub(in crate::shell) fn has_too_many_streams(&self) -> bool {
+        self.budget.streams.is_some_and(|limit| self.streams.load(Ordering::Relaxed) > limit)
     }
 
     /// The number of resources that one stream may hold, if it is limited.

@@ -48,6 +48,8 @@ fn connections(encoder: &mut DescriptorEncoder<'_>, driver: &Driver) -> fmt::Res
     counter(encoder, "lessor_connections_silent", help, of(&traffic.silent))?;
     let help = "Handshakes of TLS by how they ended";
     traffic.handshakes.counts().encode(encoder, "lessor_handshakes", help)?;
+    let help = "Handshakes, calls and messages that had to wait, as there were too many";
+    traffic.throttled.encode(encoder, "lessor_throttled", help)?;
     gauges(encoder, "lessor_connections", "Connections that are open", &traffic.connections)?;
     let help = "Whether others wait outside, as all places are taken";
     gauges(encoder, "lessor_connections_waiting", help, &traffic.waiting)?;

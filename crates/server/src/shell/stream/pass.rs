@@ -12,7 +12,9 @@ use lessor_client::internals::clock;
 use lessor_proto::message::{Hello, HolderKind, Refusal, Up};
 use lessor_proto::{ClientId, Time};
 
+use super::super::address_budget::{AddressBudget, Throttled};
 use super::super::gate::{PaidStream, Purse, Visit};
+use super::super::measure::Counts;
 use crate::access::{Review, StreamRights, Tempo};
 
 /// The pass of one stream.
@@ -21,9 +23,13 @@ pub(super) struct Pass {
     holder: ClientId,
     /// Absent where there are no rules.
     guest: Option<Guest>,
+    /// The budget of its address; absent where it came by no network.
+    address: Option<Arc<AddressBudget>>,
+    throttled: Arc<Counts<Throttled>>,
     pace: Tempo,
-    /// Whether the next message is paid for.
+    /// Whether the next message is paid for, and whether that has been done at its address.
     is_paid: bool,
+    is_paid_at_address: bool,
     /// The wait until it can be.
     wait: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
@@ -35,7 +41,7 @@ struct Guest {
     /// The resources that any stream may have. Names that the node refuses count as well, as they are remembered.
     resources: usize,
     purse: Option<Arc<Purse>>,
-    _paid: Option<PaidStream>,
+    paid: Option<PaidStream>,
 }
 
 /// Messages a second of a client, and of a node, which speaks for many. Ours send some ten a second.
@@ -55,11 +61,31 @@ impl Pass {
         let guest = visit.map(|visit| Guest::enter(visit, kind, &holder, resources)).transpose()?;
         let [of_client, of_node] = MESSAGES;
         let rate = if kind == HolderKind::Node { of_node } else { of_client };
-        Ok(Pass { kind, holder, guest, pace: Tempo::new(rate, BURST), is_paid: false, wait: None })
+        Ok(Pass {
+            kind,
+            holder,
+            guest,
+            address: None,
+            throttled: Arc::default(),
+            pace: Tempo::new(rate, BURST),
+            is_paid: false,
+            is_paid_at_address: false,
+            wait: None,
+        })
+    }
+
+    /// The same on a connection whose address has that budget; messages that have to wait are counted there.
+    pub(super) fn with_budget(
+        self,
+        address: Option<Arc<AddressBudget>>,
+        throttled: &Arc<Counts<Throttled>>,
+    ) -> Pass {
+        Pass { address, throttled: Arc::clone(throttled), ..self }
     }
 
     /// Whether the next message may be read. It is paid for once, however often that is asked before it comes.
     pub(super) fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut has_waited = self.wait.is_some();
         loop {
             if self.is_paid {
                 return Poll::Ready(());
@@ -70,14 +96,19 @@ impl Pass {
             }
             match self.pay(clock::now()) {
                 Ok(()) => self.is_paid = true,
-                Err(at) => self.wait = Some(Box::pin(clock::sleep_until(at))),
+                Err(at) => {
+                    if !std::mem::replace(&mut has_waited, true) {
+                        self.throttled.add(Throttled::Message);
+                    }
+                    self.wait = Some(Box::pin(clock::sleep_until(at)));
+                }
             }
         }
     }
 
     /// A message has been read.
     pub(super) fn spend(&mut self) {
-        self.is_paid = false;
+        (self.is_paid, self.is_paid_at_address) = (false, false);
     }
 
     /// Holds a message against the rules, and cuts what it says down to what may be said. Gives back nothing where it is passed
@@ -104,6 +135,11 @@ impl Pass {
     }
 
     fn pay(&mut self, now: Time) -> Result<(), Time> {
+        // Whoever has paid here need not pay again when it is the next one that has nothing left.
+        if let Some(address) = self.address.as_ref().filter(|_| !self.is_paid_at_address) {
+            address.pay_request(now)?;
+            self.is_paid_at_address = true;
+        }
         let mut ahead = self.pace;
         ahead.take(now)?;
         if let Some(purse) = self.guest.as_ref().and_then(|guest| guest.purse.as_ref()) {
@@ -128,13 +164,28 @@ impl Guest {
         let rights = StreamRights::new(admitted, visit.stance());
         let purse = visit.purse();
         let paid = purse.as_ref().map(Purse::pay_stream).transpose()?;
-        Ok(Guest { visit, rights, resources, purse, _paid: paid })
+        Ok(Guest { visit, rights, resources, purse, paid })
     }
 
     fn review(&mut self, kind: HolderKind, holder: &ClientId) -> Review {
         self.visit = self.visit.again();
         self.purse = self.visit.purse();
         let admitted = self.visit.rights(kind, holder);
-        self.rights.review(admitted, self.visit.stance())
+        match self.rights.review(admitted, self.visit.stance()) {
+            Review::Same if !self.is_within_budget() => Review::Anew,
+            review => review,
+        }
+    }
+
+    /// Whether there may be this stream: one that was opened without a budget pays now, as far as there is room.
+    fn is_within_budget(&mut self) -> bool {
+        match (&self.purse, &self.paid) {
+            (None, _) => true,
+            (Some(purse), Some(_)) => !purse.has_too_many_streams(),
+            (Some(purse), None) => {
+                self.paid = purse.pay_stream().ok();
+                self.paid.is_some()
+            }
+        }
     }
 }
