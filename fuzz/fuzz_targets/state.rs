@@ -1,0 +1,7 @@
+//! The fuzz target `state`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    lessor_fuzz::bodies::read_state(data);
+});
