@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use lessor_client::internals::clock;
 use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
 
 use crate::siege::{Newcomers, Siege};
-use crate::wire::{dial, in_seconds};
+use crate::wire::{dial, in_seconds, wait};
 
 /// A few hundred places, of which an address has half.
 const FEW: [&str; 2] = ["--max-connections", "400"];
@@ -21,7 +23,7 @@ async fn connections_of_one_address_that_say_nothing() {
                     silent.push(dial(66, port).await);
                 }
             }
-            tokio::time::sleep(Duration::from_secs(12)).await;
+            wait(Duration::from_secs(12)).await;
         })
         .await;
 }
@@ -38,7 +40,7 @@ async fn connections_of_many_addresses_that_say_nothing() {
                     silent.push(dial(last, house.address()).await);
                 }
             }
-            tokio::time::sleep(Duration::from_secs(12)).await;
+            wait(Duration::from_secs(12)).await;
         })
         .await;
 }
@@ -65,11 +67,11 @@ async fn heads_and_prefaces_that_never_end() {
                 }
             }
             let end = in_seconds(4);
-            while lessor_client::internals::clock::now() < end {
+            while clock::now() < end {
                 for socket in &mut slow {
                     let _ = socket.write_all(b"x").await;
                 }
-                tokio::time::sleep(Duration::from_millis(100)).await;
+                wait(Duration::from_millis(100)).await;
             }
         })
         .await;
@@ -81,7 +83,7 @@ async fn connections_that_come_and_go() {
         .await
         .hold(async |house| {
             let end = in_seconds(4);
-            while lessor_client::internals::clock::now() < end {
+            while clock::now() < end {
                 for port in [house.address(), house.http()] {
                     drop(dial(66, port).await);
                 }
@@ -101,16 +103,13 @@ async fn pages_that_are_asked_for_and_not_read() {
                     for _ in 0..10 {
                         let mut socket = dial(66, port).await;
                         let request = format!("GET {page} HTTP/1.1\r\nHost: here\r\n\r\n").repeat(200);
-                        let _ = tokio::time::timeout(
-                            Duration::from_millis(50),
-                            socket.write_all(request.as_bytes()),
-                        )
-                        .await;
+                        let _ =
+                            timeout(Duration::from_millis(50), socket.write_all(request.as_bytes())).await;
                         asked.push(socket);
                     }
                 }
             }
-            tokio::time::sleep(Duration::from_secs(2)).await;
+            wait(Duration::from_secs(2)).await;
         })
         .await;
 }

@@ -1,12 +1,15 @@
 //! Frames of HTTP/2 that cost their sender nothing.
 
+use std::time::Duration;
+
+use lessor_client::internals::clock;
 use lessor_proto::wire::GetCapacityRequest;
 
 use crate::house::House;
 use crate::siege::Siege;
 use crate::wire::{
     CONTINUATION, END_HEADERS, END_STREAM, HEADERS, PING, RESET, SETTINGS, WINDOW_UPDATE, Wire, field, frame,
-    headers, in_seconds, message,
+    headers, in_seconds, message, wait,
 };
 
 /// Connections that flood at once.
@@ -19,7 +22,7 @@ async fn flood(house: &House, frames: impl Fn(u32) -> Vec<u8> + Copy + Send + 's
     for last in 0..FLOODS {
         floods.spawn(async move {
             let mut said = 0;
-            while lessor_client::internals::clock::now() < end {
+            while clock::now() < end {
                 said += Wire::open(60 + last, address).await.repeat(end, frames).await;
             }
             said
@@ -85,7 +88,7 @@ async fn streams_that_are_opened_and_abandoned() {
                 abandoned.push(wire);
             }
             // No hello comes, no window is opened, no ping is answered.
-            tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+            wait(Duration::from_secs(3)).await;
         })
         .await;
 }

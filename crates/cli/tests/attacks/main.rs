@@ -5,6 +5,7 @@
 //! says what the machine itself was late by at the same moments.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::float_cmp, reason = "what is given comes out of the books, which are exact")]
 
 mod connections;
 mod frames;

@@ -1,5 +1,7 @@
 //! Messages: bombs, bodies without an end, ever other names, and holders that want nothing.
 
+use std::time::Duration;
+
 use lessor_client::internals::clock;
 use lessor_proto::wire::capacity_client::CapacityClient;
 use lessor_proto::wire::{GetCapacityRequest, ResourceRequest};
@@ -10,7 +12,7 @@ use crate::house::holder::ask;
 use crate::house::{House, eventually};
 use crate::raw;
 use crate::siege::{CONFIG, Newcomers, Siege};
-use crate::wire::in_seconds;
+use crate::wire::{in_seconds, wait};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_of_four_megabytes_of_empty_submessages() {
@@ -54,7 +56,7 @@ async fn bodies_without_an_end() {
                     begun.spawn(raw::begin(channel.clone()));
                 }
             }
-            tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+            wait(Duration::from_secs(3)).await;
             begun.shutdown().await;
         })
         .await;

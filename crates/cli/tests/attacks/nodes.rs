@@ -1,6 +1,7 @@
 //! Nodes that pose: below a leaf and in its name.
 
 use lessor_client::{Client, Rate, Rung};
+use lessor_proto::Amount;
 use lessor_proto::wire::{
     DemandBucket, GetServerCapacityRequest, PriorityBandAggregate, ServerCapacityResourceRequest,
 };
@@ -67,7 +68,7 @@ async fn false_nodes_below_a_leaf_and_in_its_name() {
                 let _ = above.get_server_capacity(posing("paris", "witness", 80..81, everybody)).await;
                 crate::wire::pause().await;
                 assert_eq!((tree.lease().rung, own.lease().rung), (Rung::Leased, Rung::Leased));
-                assert_eq!(own.lease().capacity.map(|capacity| capacity.as_f64()), Some(10.0));
+                assert_eq!(own.lease().capacity, Some(Amount::from_units(10)));
             }
             // The root still takes what the leaf reports.
             tree.set_wants(OWN - 5.0);

@@ -117,7 +117,12 @@ pub(crate) fn message(stream: u32, flags: u8, content: &impl Message) -> Vec<u8>
     frame(DATA, flags, stream, &payload)
 }
 
+/// Waits for so long.
+pub(crate) async fn wait(time: Duration) {
+    clock::sleep_until(clock::now() + time).await;
+}
+
 /// A tenth of a second.
 pub(crate) async fn pause() {
-    clock::sleep_until(clock::now() + Duration::from_millis(100)).await;
+    wait(Duration::from_millis(100)).await;
 }
