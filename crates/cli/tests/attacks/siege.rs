@@ -32,7 +32,7 @@ const RENEWAL: Duration = Duration::from_millis(50);
 const SELDOM: u32 = 5;
 /// The most memory that a server may have had at once: the budget of unfinished requests, what is free in each of them, what a few
 /// messages take while they are decoded, holdings up to their limit, and what it has anyway.
-const MOST_MEMORY: usize = 320 << 20;
+const MOST_MEMORY: usize = 400 << 20;
 
 /// A server that is about to be attacked.
 pub(crate) struct Siege {
