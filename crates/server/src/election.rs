@@ -111,7 +111,7 @@ pub struct Candidate {
     last: Option<u64>,
     /// The same of the last leader whose clock is known.
     heard: Option<u64>,
-    /// What is known of the clocks of leaders.
+    /// The bounds that are known of the clocks of leaders.
     bounds: ClockBounds,
     out: Outbox,
 }

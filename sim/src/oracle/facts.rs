@@ -39,7 +39,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) domain: Option<&'a SharedDomain>,
     /// The rules of access, if servers go by any.
     pub(crate) rule_book: Option<&'a RuleBook>,
-    /// What is at etcd, if there is one.
+    /// The content of etcd, if there is one.
     pub(crate) registry: Option<&'a Registry>,
 }
 

@@ -272,7 +272,7 @@ impl Oracle {
 // === impl Facts ===
 
 impl Facts<'_> {
-    /// So long ago.
+    /// The moment so long ago.
     fn before(&self, time: Duration) -> Time {
         Time::from_nanos(
             self.now.as_nanos().saturating_sub(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),

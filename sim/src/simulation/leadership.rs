@@ -120,7 +120,7 @@ impl Simulation {
         self.later(Duration::from_secs(1), Event::Tidy(task, life));
     }
 
-    /// What a task goes by that was left to it: the line of its record, its journal and the record, where it knows of one.
+    /// The line of the record that was left to a task, its journal and the record, where it knows of one.
     fn take_over(
         &self,
         task: u32,

@@ -23,8 +23,9 @@ pub(crate) struct Configuration {
 // === impl Configuration ===
 
 impl Configuration {
-    fn new(clocks: Vec<Clocks>, bounds: Bounds, reached: &'static [&'static str]) -> Configuration {
-        Configuration { bounds: Bounds { clocks, ..bounds }, reached }
+    fn new(clocks: Vec<Clocks>, mut bounds: Bounds, reached: &'static [&'static str]) -> Configuration {
+        bounds.clocks = clocks;
+        Configuration { bounds, reached }
     }
 }
 

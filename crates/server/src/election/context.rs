@@ -13,7 +13,7 @@ pub(super) struct StepContext<'a> {
     pub(super) now: Time,
     pub(super) keys: &'a RecordKeys,
     pub(super) config: &'a ElectionConfig,
-    /// What is known of the clocks of leaders.
+    /// The bounds that are known of the clocks of leaders.
     pub(super) bounds: &'a ClockBounds,
     pub(super) out: &'a mut Outbox,
 }

@@ -1,5 +1,5 @@
-//! When leaders had stopped, as those after them know and write: with the beginning of their epochs, so that they may die as soon
-//! as they like.
+//! Stops of leaders, as those after them know and write them: with the beginning of their epochs, so that they may die as soon as
+//! they like.
 
 use std::time::Duration;
 

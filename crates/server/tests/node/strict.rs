@@ -59,7 +59,7 @@ struct Town {
     now: Time,
     net: StillNet,
     resource: ResourceId,
-    /// What each client may use.
+    /// The allowance of each client.
     allowances: Vec<Allowance>,
 }
 
