@@ -172,6 +172,7 @@ fn grantor(mutation: GrantorRule) -> Noticed {
         GrantorRule::ToldBelow => Swarm(1_600),  // 156, 348: I29
         GrantorRule::KnownKinds => Swarm(100),   // 4: I32
         GrantorRule::SaidAnew => Noticed::Story(domains::cut_off_for_a_while),
+        GrantorRule::PassedOverAnew => Noticed::Story(domains::spoken_of_by_later_policies),
         GrantorRule::RevokedCharged => Limited(8_300_010), // I4
         GrantorRule::RevokedWantsNothing => Limited(8_300_076), // I33
         GrantorRule::RevokedBorrowsNothing => Limited(8_301_199), // I33
@@ -347,13 +348,14 @@ fn no_rule_of_a_grantor_can_be_left_out() {
 }
 
 /// The rules of what clients that share a domain tell each other.
-const OF_DOMAINS: [GrantorRule; 7] = [
+const OF_DOMAINS: [GrantorRule; 8] = [
     GrantorRule::DomainAck,
     GrantorRule::AnewReplaces,
     GrantorRule::OwnKept,
     GrantorRule::ToldOnce,
     GrantorRule::ToldBelow,
     GrantorRule::SaidAnew,
+    GrantorRule::PassedOverAnew,
     GrantorRule::AllSaidFirst,
 ];
 

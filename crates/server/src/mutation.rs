@@ -167,6 +167,8 @@ pub enum Rule {
     ToldOnce,
     /// A node says everything anew when its stream to the node above has begun.
     SaidAnew,
+    /// Who spoke of domains by policies that were not in force yet says everything anew when they are.
+    PassedOverAnew,
     /// A node says everything of a domain on its stream before it says what is new of it.
     AllSaidFirst,
     /// A node tells those below of the hits that the node above tells.
@@ -191,7 +193,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 83] = [
+    pub const ALL: [Rule; 84] = [
         Rule::AckBySeq,
         Rule::FullCharge,
         Rule::DriftMargin,
@@ -266,6 +268,7 @@ impl Rule {
         Rule::OwnKept,
         Rule::ToldOnce,
         Rule::SaidAnew,
+        Rule::PassedOverAnew,
         Rule::AllSaidFirst,
         Rule::ToldBelow,
         Rule::KnownKinds,

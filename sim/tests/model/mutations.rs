@@ -16,11 +16,11 @@ use lessor_sim::mutation::GrantorRule::{
     KeptFree, KindAfterOther, KindRecorded, KnownBelow, KnownKinds, LearnAsShown, LearnRunning, LearnWritten,
     LendUnwanted, LineIsPart, LoanCharged, LoanRecalled, MarkFirst, MarkOfKind, NamesakesAreTwo, NestedEnd,
     NewestConfig, NodeGhost, NodesCapped, NumberAhead, OldLeadersCharged, OldLivesCharged, OldRecordDoubted,
-    OutCounts, OwnKept, PartsInTurn, PartsWhole, PeakFromSpare, PollersProven, PostCut, RecallToPart,
-    RenewAfterDebt, ResealLate, RestChecked, RestGuarded, RevokedBorrowsNothing, RevokedCharged,
-    RevokedWantsNothing, RoomFromIdle, SaidAnew, ShownBeyondLimit, ShownIsAll, ShownKept, TokenAmount,
-    TokenCheck, ToldBelow, ToldOnce, TurnsCorrected, TurnsWait, UnansweredReplaced, UnitsCounted,
-    UnitsWithinBurst, UntoldIsUnknown,
+    OutCounts, OwnKept, PartsInTurn, PartsWhole, PassedOverAnew, PeakFromSpare, PollersProven, PostCut,
+    RecallToPart, RenewAfterDebt, ResealLate, RestChecked, RestGuarded, RevokedBorrowsNothing,
+    RevokedCharged, RevokedWantsNothing, RoomFromIdle, SaidAnew, ShownBeyondLimit, ShownIsAll, ShownKept,
+    TokenAmount, TokenCheck, ToldBelow, ToldOnce, TurnsCorrected, TurnsWait, UnansweredReplaced,
+    UnitsCounted, UnitsWithinBurst, UntoldIsUnknown,
 };
 use lessor_sim::mutation::HolderRule::{
     DeadlineStays, Fence, FromReport, InOrder, OutIsHeld, PromiseKept, RenewAdopted, SafeWhileLearning,
@@ -62,7 +62,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 83] = [
+const NOT_NOTICED: [(Mutation, &str); 84] = [
     // There are no marks, and one succession in a row.
     (Grantor(FullRest), "unary, a succession"),
     (Grantor(RestGuarded), "unary, a succession"),
@@ -120,6 +120,7 @@ const NOT_NOTICED: [(Mutation, &str); 83] = [
     (Grantor(OwnKept), "streams, other wants"),
     (Grantor(ToldOnce), "streams, other wants"),
     (Grantor(SaidAnew), "streams, other wants"),
+    (Grantor(PassedOverAnew), "streams, other wants"),
     (Grantor(AllSaidFirst), "streams, other wants"),
     (Grantor(ToldBelow), "streams, other wants"),
     // There are no gauges.

@@ -1,4 +1,5 @@
-//! A node that is cut off from the one above for a while: what its clients did meanwhile is said when it is back.
+//! Hits of domains that are said while nobody understands them: a node is cut off from the one above for a while, or has older
+//! policies than its client. They are said again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,8 @@ use lessor_sim::mutation::Mutation;
 /// Outputs in one moment, at the most.
 const OUTPUTS: usize = 1_000;
 const DOMAIN: &str = "tenant";
+/// The hits that may be made in a minute.
+const LIMIT: u32 = 10;
 /// The stream of the client.
 const CLIENT: u64 = 7;
 
@@ -26,6 +29,8 @@ struct Pair {
     /// The stream between them, if there is one.
     stream: Option<u64>,
     reports: u64,
+    /// The node has told the client to begin anew.
+    begins: bool,
 }
 
 // === impl Pair ===
@@ -34,7 +39,8 @@ impl Pair {
     fn new(without: Option<Mutation>) -> Pair {
         let now = Time::ZERO + Duration::from_secs(1);
         let (above, node) = (serving(now, without), serving(now, without));
-        let mut pair = Pair { now, version: policies().version(), above, node, stream: None, reports: 0 };
+        let version = policies(LIMIT).version();
+        let mut pair = Pair { now, version, above, node, stream: None, reports: 0, begins: false };
         pair.greet();
         pair
     }
@@ -103,6 +109,10 @@ impl Pair {
                 self.above.handle(self.now, DomainEvent::Reported { peer, report });
                 return true;
             }
+            (Some(DomainOutput::News { news, .. }), _) => {
+                self.begins |= news.begins;
+                return true;
+            }
             (Some(_), _) => return true,
             (None, _) => {}
         }
@@ -115,7 +125,11 @@ impl Pair {
 
     /// Hits that count at the node above.
     fn counted(&self) -> u32 {
-        let status = self.above.status(self.now, resource().as_str(), 1);
+        self.counted_by(&self.above)
+    }
+
+    fn counted_by(&self, sync: &DomainSync) -> u32 {
+        let status = sync.status(self.now, resource().as_str(), 1);
         status.and_then(|status| status.busiest.first().map(|row| row.hits_in_tier)).unwrap_or(0)
     }
 }
@@ -134,21 +148,15 @@ fn hello(kind: HolderKind) -> Hello {
 /// A synchronisation that serves the domains.
 fn serving(now: Time, without: Option<Mutation>) -> DomainSync {
     let mut sync = DomainSync::with_rules(without.map(Mutation::node).unwrap_or_default());
-    sync.handle(now, DomainEvent::Serves { resource: resource(), policies: Some(policies()) });
+    sync.handle(now, DomainEvent::Serves { resource: resource(), policies: Some(policies(LIMIT)) });
     sync
 }
 
-/// Ten in a minute.
-fn policies() -> Arc<Policies> {
+/// So many in a minute.
+fn policies(limit: u32) -> Arc<Policies> {
     let (window, active) = (Duration::from_secs(60), Duration::from_secs(60));
-    let tier = Tier {
-        limit: 10,
-        window,
-        active,
-        cooldown: Duration::ZERO,
-        is_skippable: false,
-        kind: Window::Exact,
-    };
+    let tier =
+        Tier { limit, window, active, cooldown: Duration::ZERO, is_skippable: false, kind: Window::Exact };
     let contract = Contract::from(TierPolicy::new(vec![tier], None, None).expect("it holds together"));
     let rules = Rules { scope: Scope::Shared, default: Some(contract), ..Rules::default() };
     Arc::new(Policies::new(rules).expect("nothing stands twice"))
@@ -176,4 +184,21 @@ pub(crate) fn heard_of_before_its_clients_are_back(without: Option<Mutation>) ->
     pair.hit(7);
     let counted = pair.counted();
     (counted != 7).then(|| format!("{counted} hits of 7 are known above"))
+}
+
+/// A client makes seven hits by policies that its node does not have yet, and has said all of them when that has. One that begins
+/// anew says them again.
+pub(crate) fn spoken_of_by_later_policies(without: Option<Mutation>) -> Option<String> {
+    let mut pair = Pair::new(without);
+    let later = policies(LIMIT - 1);
+    pair.version = later.version();
+    pair.hit(7);
+    pair.begins = false;
+    pair.node.handle(pair.now, DomainEvent::Serves { resource: resource(), policies: Some(later) });
+    pair.pass(Duration::from_secs(1));
+    if pair.begins {
+        pair.hit(7);
+    }
+    let counted = pair.counted_by(&pair.node);
+    (counted != 7).then(|| format!("{counted} hits of 7 are known"))
 }

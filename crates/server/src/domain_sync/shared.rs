@@ -114,9 +114,27 @@ impl SharedDomains {
         gone.iter().for_each(|name| self.set_hot(now, name, false));
         let hot: Vec<Arc<str>> = self.hot.iter().cloned().collect();
         hot.iter().for_each(|name| self.expect(name, now));
+        self.hear_anew(now);
         // What was said above by others is not taken up there, and what came from there was not here.
         if self.uplink.is_heard() {
             self.begin_anew(now);
+        }
+    }
+
+    /// Whoever spoke by the policies that are in force from here on, before they were, was not understood: it begins anew.
+    fn hear_anew(&mut self, now: Time) {
+        let version = self.policies.version();
+        let is_passed_over = |member: &Subscriber| member.passed_over == Some(version);
+        let concerned = self.members.iter().filter(|(_, member)| is_passed_over(member));
+        let concerned: Vec<Peer> = concerned.map(|(&peer, _)| peer).collect();
+        if !self.rules.keep(mutation::Rule::PassedOverAnew) {
+            return;
+        }
+        for peer in concerned {
+            if let Some(member) = self.members.get_mut(&peer) {
+                member.begin_anew();
+            }
+            self.schedule(peer, now);
         }
     }
 
@@ -145,6 +163,8 @@ impl SharedDomains {
             for hits in report.domains {
                 self.take(now, Some(peer), &origin, hits);
             }
+        } else if !report.domains.is_empty() {
+            member.passed_over = Some(report.version);
         }
         if report.ask {
             self.tell_known(peer);

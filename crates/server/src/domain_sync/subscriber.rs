@@ -15,8 +15,10 @@ pub(super) struct Subscriber {
     /// Its last report, and when it came.
     pub(super) heard: u64,
     pub(super) heard_at: Time,
-    /// It was told nothing yet.
+    /// It was told nothing yet, or begins anew.
     pub(super) begins: bool,
+    /// The version of the policies by which it said something last that was passed over, as others were in force here.
+    pub(super) passed_over: Option<u32>,
     /// Which domains have become hot, or not, and are still to be told.
     pub(super) hot_changes: BTreeMap<Arc<str>, bool>,
     /// The number of changes in the log that it was told, or that are in `hot_changes`; absent before it was told all that
@@ -54,6 +56,7 @@ impl Subscriber {
             heard: 0,
             heard_at: now,
             begins: true,
+            passed_over: None,
             hot_changes: BTreeMap::new(),
             heat_seen: None,
             pending: BTreeMap::new(),
@@ -63,6 +66,13 @@ impl Subscriber {
             is_put_off: false,
             due: None,
         }
+    }
+
+    /// It says all anew, and is told all anew, as if its stream had just begun.
+    pub(super) fn begin_anew(&mut self) {
+        (self.begins, self.heat_seen, self.passed_over) = (true, None, None);
+        self.hot_changes.clear();
+        self.pending = self.serves.iter().map(|name| (Arc::clone(name), PendingUpdate::All)).collect();
     }
 
     pub(super) fn is_node(&self) -> bool {
