@@ -167,7 +167,7 @@ pub enum Rule {
     ToldOnce,
     /// A node says everything anew when its stream to the node above has begun.
     SaidAnew,
-    /// Who spoke of domains by policies that were not in force yet says everything anew when they are.
+    /// A client that spoke of domains by policies which were not in force yet says everything anew when they are.
     PassedOverAnew,
     /// A node says everything of a domain on its stream before it says what is new of it.
     AllSaidFirst,

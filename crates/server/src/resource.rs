@@ -244,6 +244,7 @@ impl Resource {
             reply.grant.token = Vec::new();
         }
         if let Some(reply) = &reply {
+            self.prolong_units(slot, report, reply, cx);
             self.prolong_sticky(slot, report, reply, cx);
             self.note_poll(now, slot, reply);
         }

@@ -152,7 +152,7 @@ fn serving(now: Time, without: Option<Mutation>) -> DomainSync {
     sync
 }
 
-/// So many in a minute.
+/// The policies of so many hits in a minute.
 fn policies(limit: u32) -> Arc<Policies> {
     let (window, active) = (Duration::from_secs(60), Duration::from_secs(60));
     let tier =

@@ -121,7 +121,7 @@ impl SharedDomains {
         }
     }
 
-    /// Whoever spoke by the policies that are in force from here on, before they were, was not understood: it begins anew.
+    /// A member that spoke by the policies that are in force from here on, before they were, was not understood: it begins anew.
     fn hear_anew(&mut self, now: Time) {
         let version = self.policies.version();
         let is_passed_over = |member: &Subscriber| member.passed_over == Some(version);

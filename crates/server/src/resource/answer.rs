@@ -115,7 +115,8 @@ impl Resource {
     fn charge_offer(&mut self, slot: Slot, offer: &Offer, cx: CallContext<'_>) -> Granted {
         let is_free = !cx.config.rules.keep(Rule::LoanCharged) && self.lending.loan(slot).is_some();
         let free_from = is_free.then(|| Amount::from_f64(self.holders.at(slot).demands().wants()));
-        let prolongs = self.may_have_units_out();
+        // What others show is looked at with their report.
+        let prolongs = self.may_have_units_out() && self.holders.at(slot).incarnated;
         self.charge(slot, |ledger, account| {
             let granted = ledger.grant(account, offer);
             if let Some(wanted) = free_from {

@@ -71,6 +71,22 @@ impl Resource {
         }
     }
 
+    /// Units of a gauge that a client was granted before may be in use for as long as its lease is renewed: of one that draws no
+    /// incarnation also where it cannot prove who it is. What it shows is all that it can go on with, so where that is nothing,
+    /// what it was granted before ends as it would have: it may be another who has its name.
+    pub(super) fn prolong_units(&mut self, slot: Slot, report: &Report, reply: &Reply, cx: CallContext<'_>) {
+        let child = self.holders.at(slot);
+        if child.incarnated || !self.may_have_units_out() {
+            return;
+        }
+        let shows_nothing = report.has.as_ref().is_some_and(|has| has.capacity == Amount::ZERO);
+        let shown =
+            promise(report, child, cx.config.epoch).filter(|_| shows_nothing && report.held.is_none());
+        let term = Term { basis: child.basis, length: reply.told.length, drift: cx.config.drift };
+        let seq = shown.map_or(0, |(seq, _)| seq);
+        self.charge(slot, |ledger, account| ledger.prolong_from(account, seq, term));
+    }
+
     /// Capacity that a client was granted before it may go on with for ever if this answer is lost, where that is provided for:
     /// the grant that it shows, and those since. What others of its id have from before counts from when they were heard,
     /// whoever of them shows this.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use datadriven::walk;
 use lessor_proto::{Amount, Time};
-use lessor_server::repository::{Field, Fraction, Legacy, Template};
+use lessor_server::repository::{Field, Fraction, Kind, Legacy, Template};
 use proptest::prelude::*;
 
 use super::gauges::run;
@@ -57,6 +57,31 @@ fn what_a_sticky_client_had_before_what_it_shows_is_free_after_the_hold_whoever_
         assert!(!is_early || ours == Amount::from_units(20), "{ours} at {:?}", town.now);
     }
     assert_eq!(ours, Amount::from_units(70));
+}
+
+/// Nor is it believed that it gives units of a gauge back. But it says that it uses none, so nothing prolongs those for it.
+#[test]
+fn units_that_a_client_says_it_does_not_use_end_with_their_lease_whoever_says_so() {
+    let terms = Template { kind: Kind::Gauge, ..template(CAPACITY) };
+    let (lease, mut town) = (terms.lease_length, Town::new(terms, 1));
+    let start = town.now;
+    town.holder("doorman").memory = Memory::Forgets;
+    let asks = |town: &mut Town, name: &str, amount: f64| {
+        _ = town.ask(name, &wants(amount));
+        let now = town.now;
+        town.holder(name).believes(now)
+    };
+    assert_eq!(asks(&mut town, "doorman", 80.0), Amount::from_units(80));
+    town.holder("doorman").incarnation += 100;
+    let mut ours = Amount::ZERO;
+    while town.now < start + lease * 3 {
+        town.now += Duration::from_secs(5);
+        assert_eq!(asks(&mut town, "doorman", 0.0), Amount::ZERO);
+        ours = asks(&mut town, "ours", 100.0);
+        let is_early = town.now < start + lease;
+        assert!(!is_early || ours == Amount::from_units(20), "{ours} at {:?}", town.now);
+    }
+    assert_eq!(ours, Amount::from_units(100));
 }
 
 const CAPACITY: f64 = 100.0;
