@@ -23,7 +23,7 @@ use lessor_server::shell::{Server, ServerOptions};
 use lessor_server::token::{Key, PolledLease, TokenKeys};
 use prost::Message;
 
-/// What became of an input.
+/// The outcome of an input.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Outcome {
     Understood,

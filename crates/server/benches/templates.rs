@@ -3,10 +3,12 @@
 //!
 //! `cargo bench -p lessor-server --bench templates [-- CLIENTS...]`; it prints a line for each change.
 
+mod listener;
+
 use std::time::Duration;
 
 use lessor_algorithms::SharePolicy;
-use lessor_proto::message::{Band, Bands, Down, Grant, Has, Hello, HolderKind, Report, StreamReport, Up};
+use lessor_proto::message::{Band, Down, Grant, Hello, HolderKind, Report, StreamReport, Up};
 use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, Peer};
 use lessor_server::repository::{Glob, Repository, Template};
@@ -150,20 +152,10 @@ impl Crowd {
 
 impl Client {
     fn report(&self) -> Report {
-        Report {
-            resource: ResourceId::new("db", 16).expect("a name"),
-            bands: Bands::from_elem(Band { priority: 5, subclients: 1, wants: 2.0 }, 1),
-            has: self.grant.as_ref().map(|grant| Has {
-                capacity: grant.capacity,
-                order: grant.order,
-                token: grant.token.clone(),
-                lasts: None,
-                expiry: 0,
-            }),
-            held: self.grant.as_ref().map(|grant| grant.capacity),
-            domains: None,
-            integer: None,
-            peak: None,
-        }
+        listener::report(
+            ResourceId::new("db", 16).expect("a name"),
+            Band { priority: 5, subclients: 1, wants: 2.0 },
+            self.grant.as_ref(),
+        )
     }
 }

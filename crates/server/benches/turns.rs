@@ -4,11 +4,11 @@
 //! `cargo bench -p lessor-server --bench turns [-- CLIENTS...]`; it prints a line for each number of clients, once with clients
 //! that listen on streams and once with clients that poll.
 
+mod listener;
+
 use std::time::Duration;
 
-use lessor_proto::message::{
-    Ask, Band, Bands, Down, Grant, Has, Hello, HolderKind, Report, StreamReport, Up,
-};
+use lessor_proto::message::{Ask, Band, Down, Grant, Hello, HolderKind, Report, StreamReport, Up};
 use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, Peer};
 use lessor_server::repository::{Glob, Kind, Repository, Template};
@@ -186,20 +186,6 @@ impl Client {
     }
 
     fn report(&self) -> Report {
-        Report {
-            resource: resource(),
-            bands: Bands::from_elem(Band { priority: 0, subclients: 1, wants: 1.0 }, 1),
-            has: self.grant.as_ref().map(|grant| Has {
-                capacity: grant.capacity,
-                order: grant.order,
-                token: grant.token.clone(),
-                lasts: None,
-                expiry: 0,
-            }),
-            held: self.grant.as_ref().map(|grant| grant.capacity),
-            domains: None,
-            integer: None,
-            peak: None,
-        }
+        listener::report(resource(), Band { priority: 0, subclients: 1, wants: 1.0 }, self.grant.as_ref())
     }
 }

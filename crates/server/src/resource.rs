@@ -192,7 +192,8 @@ impl Resource {
         let mut moves_ranks = true;
         if let Some(template) = self.template.clone() {
             self.holders.configure(&template);
-            moves_ranks = !had_one || !template.is_but_for_capacity(&self.terms);
+            moves_ranks =
+                self.pusher.has_listeners() && !(had_one && template.is_but_for_capacity(&self.terms));
             let before = std::mem::replace(&mut self.terms, template);
             self.change_domains(&before);
             self.change_kind(before.kind);
@@ -244,8 +245,7 @@ impl Resource {
             reply.grant.token = Vec::new();
         }
         if let Some(reply) = &reply {
-            self.prolong_units(slot, report, reply, cx);
-            self.prolong_sticky(slot, report, reply, cx);
+            self.prolong_shown(slot, report, reply, cx);
             self.note_poll(now, slot, reply);
         }
         let reply = reply.or_else(|| self.hold_over(now, ask, report, cx));

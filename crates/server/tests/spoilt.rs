@@ -7,6 +7,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod spoiler;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -19,19 +21,17 @@ use lessor_server::node::{Books, Node, NodeConfig, Output, Peer};
 use lessor_server::repository::{Glob, Kind, Repository, Template};
 use lessor_server::token::{Key, PolledLease, TokenKeys};
 use prost::Message;
-use rand::{RngExt, SeedableRng};
-use rand_pcg::Pcg64Mcg;
+use rand::RngExt;
+
+use self::spoiler::{Spoiler, number};
 
 const CAPACITY: u64 = 100;
 const NOON: WallClock = WallClock { since_epoch: Duration::from_secs(1_790_000_000) };
-/// The bytes at which numbers and lengths turn.
-const TURNS: [u8; 8] = [0, 1, 2, 0x7f, 0x80, 0x81, 0xfe, 0xff];
-
 /// Streams that are open at once.
 const STREAMS: usize = 20;
 
-/// The messages of all releases, by kind.
-fn corpus() -> Vec<(String, Vec<u8>)> {
+/// The messages of all releases, with the name of each.
+fn corpus() -> (Vec<String>, Vec<Vec<u8>>) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../proto/corpus");
     let mut messages = Vec::new();
     for release in std::fs::read_dir(folder).unwrap() {
@@ -42,33 +42,7 @@ fn corpus() -> Vec<(String, Vec<u8>)> {
         }
     }
     messages.sort();
-    messages
-}
-
-/// Spoils `bytes` in up to two places, with parts of `others`.
-fn spoil(rng: &mut Pcg64Mcg, bytes: &[u8], others: &[(String, Vec<u8>)]) -> Vec<u8> {
-    let mut bytes = bytes.to_vec();
-    for _ in 0..rng.random_range(0..=2) {
-        let at = rng.random_range(0..=bytes.len());
-        let end = rng.random_range(at..=bytes.len().min(at + 12));
-        match rng.random_range(0..6) {
-            0 if at < bytes.len() => bytes[at] ^= 1 << rng.random_range(0..8),
-            1 if at < bytes.len() => bytes[at] = TURNS[rng.random_range(0..TURNS.len())],
-            2 => drop(bytes.drain(at..end)),
-            3 => {
-                let part = bytes[at..end].to_vec();
-                bytes.splice(at..at, part);
-            }
-            4 => {
-                let other = &others[rng.random_range(0..others.len())].1;
-                let from = rng.random_range(0..=other.len());
-                let to = rng.random_range(from..=other.len());
-                bytes.splice(at..end, other[from..to].iter().copied());
-            }
-            _ => bytes.insert(at, TURNS[rng.random_range(0..TURNS.len())]),
-        }
-    }
-    bytes
+    messages.into_iter().unzip()
 }
 
 /// A node that everybody talks to, with a client and a node on streams.
@@ -264,23 +238,18 @@ fn read_unary(target: &mut Target, kind: &str, bytes: &[u8]) -> Option<()> {
     Some(())
 }
 
-fn number(variable: &str, usual: u64) -> u64 {
-    std::env::var(variable).map_or(usual, |text| text.parse().expect("a number"))
-}
-
 #[test]
 fn no_spoilt_message_breaks_anything_or_is_kept_where_it_is_refused() {
-    let (seed, count) = (number("LESSOR_TEST_SEED", 1), number("LESSOR_SPOILT", 20_000));
-    println!("LESSOR_TEST_SEED={seed} LESSOR_SPOILT={count}");
-    let (mut rng, messages) = (Pcg64Mcg::seed_from_u64(seed), corpus());
+    let count = number("LESSOR_SPOILT", 20_000);
+    let (mut spoiler, (names, messages)) = (Spoiler::new(number("LESSOR_TEST_SEED", 1)), corpus());
     let mut target = Target::new();
     for _ in 0..count {
-        let (name, whole) = &messages[rng.random_range(0..messages.len())];
-        let kind = name.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
-        let bytes = spoil(&mut rng, whole, &messages);
-        read(&mut target, &kind, &bytes, rng.random_range(0..STREAMS));
-        if rng.random_range(0..8) == 0 {
-            target.go_on(Duration::from_millis(rng.random_range(1..2_000)));
+        let which = spoiler.rng.random_range(0..messages.len());
+        let kind = names[which].splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
+        let bytes = spoiler.spoil(which, &messages, 0..=2);
+        read(&mut target, &kind, &bytes, spoiler.rng.random_range(0..STREAMS));
+        if spoiler.rng.random_range(0..8) == 0 {
+            target.go_on(Duration::from_millis(spoiler.rng.random_range(1..2_000)));
         }
     }
     println!("{:?}", target.counts);

@@ -44,12 +44,12 @@ impl HotSet {
 
     /// Whether a member has been told of everything.
     pub(super) fn is_known(&self, member: &Subscriber) -> bool {
-        member.heat_seen == Some(self.next())
+        member.hot_seen == Some(self.next())
     }
 
     /// Puts what a member was not told of where it is to be told from.
     pub(super) fn catch_up(&self, member: &mut Subscriber, hot: &BTreeSet<Arc<str>>) {
-        match member.heat_seen {
+        match member.hot_seen {
             Some(seen) if seen >= self.first => {
                 let missed = usize::try_from(seen - self.first).unwrap_or(usize::MAX);
                 member.hot_changes.extend(self.log.range(missed.min(self.log.len())..).cloned());
@@ -59,7 +59,7 @@ impl HotSet {
                 member.hot_changes = hot.iter().map(|name| (Arc::clone(name), true)).collect();
             }
         }
-        member.heat_seen = Some(self.next());
+        member.hot_seen = Some(self.next());
     }
 
     fn next(&self) -> u64 {

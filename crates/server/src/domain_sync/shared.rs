@@ -123,19 +123,18 @@ impl SharedDomains {
 
     /// A member that spoke by the policies that are in force from here on, before they were, was not understood: it begins anew.
     fn hear_anew(&mut self, now: Time) {
-        let version = self.policies.version();
-        let is_passed_over = |member: &Subscriber| member.passed_over == Some(version);
-        let concerned = self.members.iter().filter(|(_, member)| is_passed_over(member));
-        let concerned: Vec<Peer> = concerned.map(|(&peer, _)| peer).collect();
         if !self.rules.keep(mutation::Rule::PassedOverAnew) {
             return;
         }
-        for peer in concerned {
-            if let Some(member) = self.members.get_mut(&peer) {
+        let version = self.policies.version();
+        let mut concerned = Vec::new();
+        for (&peer, member) in &mut self.members {
+            if member.passed_over == Some(version) {
                 member.begin_anew();
+                concerned.push(peer);
             }
-            self.schedule(peer, now);
         }
+        concerned.into_iter().for_each(|peer| self.schedule(peer, now));
     }
 
     /// A client that listens on `peer` says what its domains did.

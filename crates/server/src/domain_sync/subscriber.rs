@@ -23,7 +23,7 @@ pub(super) struct Subscriber {
     pub(super) hot_changes: BTreeMap<Arc<str>, bool>,
     /// The number of changes in the log that it was told, or that are in `hot_changes`; absent before it was told all that
     /// are hot.
-    pub(super) heat_seen: Option<u64>,
+    pub(super) hot_seen: Option<u64>,
     /// Of which domains it is to be told what others did.
     pub(super) pending: BTreeMap<Arc<str>, PendingUpdate>,
     /// The hot domains that it serves.
@@ -58,7 +58,7 @@ impl Subscriber {
             begins: true,
             passed_over: None,
             hot_changes: BTreeMap::new(),
-            heat_seen: None,
+            hot_seen: None,
             pending: BTreeMap::new(),
             serves: BTreeSet::new(),
             census: Census::default(),
@@ -70,8 +70,7 @@ impl Subscriber {
 
     /// It says all anew, and is told all anew, as if its stream had just begun.
     pub(super) fn begin_anew(&mut self) {
-        (self.begins, self.heat_seen, self.passed_over) = (true, None, None);
-        self.hot_changes.clear();
+        (self.hot_seen, self.passed_over) = (None, None);
         self.pending = self.serves.iter().map(|name| (Arc::clone(name), PendingUpdate::All)).collect();
     }
 

@@ -83,7 +83,7 @@ impl Writer {
         mod_revision: u64,
     ) -> Writer {
         let Record { line, first_epoch, read_at: cluster, .. } = *record;
-        let terms = first.terms.unwrap_or_default();
+        let terms = Terms::default();
         let header = RecordHeader { epoch, write: 0, closed: false, terms, line, first_epoch };
         let mut writer = Writer {
             queue: VecDeque::new(),

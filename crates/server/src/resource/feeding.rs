@@ -5,8 +5,8 @@
 //! once, others by twice that. Those who miss least come first, so that one who misses much does not hold up many who
 //! miss little. What comes back for them bit by bit is gathered, and granted when it makes a quarter of a share, half of
 //! what is missing, or the whole; or when nothing more is on its way. What is missing beyond what is free and on its way
-//! back is recalled from the fullest, first down to their shares. Where the level has moved by less than a message is worth, nobody has more than that: then down to
-//! `1 - δ` of their shares, each of them a message. So a gain `g` at a level `λ` costs no more than `2g / (δλ) + 1`
+//! back is recalled from the fullest, first down to their shares. Where the level has moved by less than a message is
+//! worth, nobody has more than that: then down to `1 - δ` of their shares, each of them a message. So a gain `g` at a level `λ` costs no more than `2g / (δλ) + 1`
 //! recalls, whatever the number of holders, and nobody who is recalled is short.
 //!
 //! A debt is fed in the same way. What one turn tells is bounded; others are heard before the next one.

@@ -71,35 +71,31 @@ impl Resource {
         }
     }
 
-    /// Units of a gauge that a client was granted before may be in use for as long as its lease is renewed: of one that draws no
-    /// incarnation also where it cannot prove who it is. What it shows is all that it can go on with, so where that is nothing,
-    /// what it was granted before ends as it would have: it may be another who has its name.
-    pub(super) fn prolong_units(&mut self, slot: Slot, report: &Report, reply: &Reply, cx: CallContext<'_>) {
+    /// Prolongs what a holder that draws no incarnation may go on with, by what it shows, whether or not that proves who it is.
+    ///
+    /// Units of a gauge may be in use for as long as its lease is renewed: all that it was granted, but where it shows that it uses
+    /// none those before end as they would have. What is sticky it may go on with for ever if this answer is lost: the grant that
+    /// it shows, and those since. What others of its id have from before counts from when they were heard, whoever of them shows
+    /// this.
+    pub(super) fn prolong_shown(&mut self, slot: Slot, report: &Report, reply: &Reply, cx: CallContext<'_>) {
         let child = self.holders.at(slot);
-        if child.incarnated || !self.may_have_units_out() {
+        if child.incarnated {
             return;
         }
-        let shows_nothing = report.has.as_ref().is_some_and(|has| has.capacity == Amount::ZERO);
-        let shown =
-            promise(report, child, cx.config.epoch).filter(|_| shows_nothing && report.held.is_none());
-        let term = Term { basis: child.basis, length: reply.told.length, drift: cx.config.drift };
-        let seq = shown.map_or(0, |(seq, _)| seq);
-        self.charge(slot, |ledger, account| ledger.prolong_from(account, seq, term));
-    }
-
-    /// Capacity that a client was granted before it may go on with for ever if this answer is lost, where that is provided for:
-    /// the grant that it shows, and those since. What others of its id have from before counts from when they were heard,
-    /// whoever of them shows this.
-    pub(super) fn prolong_sticky(&mut self, slot: Slot, report: &Report, reply: &Reply, cx: CallContext<'_>) {
-        let (child, length) = (self.holders.at(slot), reply.told.length);
+        let promised = promise(report, child, cx.config.epoch).filter(|_| report.held.is_none());
+        let shown = promised.map_or(0, |(seq, _)| seq);
+        let (basis, drift, length) = (child.basis, cx.config.drift, reply.told.length);
+        if self.may_have_units_out() {
+            let uses_none = report.has.as_ref().is_some_and(|has| has.capacity == Amount::ZERO);
+            let from = if uses_none { shown } else { 0 };
+            let term = Term { basis, length, drift };
+            self.charge(slot, |ledger, account| ledger.prolong_from(account, from, term));
+        }
         let counted = self.terms.legacy.counted(length);
-        if child.incarnated || counted == length {
-            return;
+        if counted != length {
+            let term = Term { basis, length: counted, drift };
+            self.charge(slot, |ledger, account| ledger.prolong_from(account, shown, term));
         }
-        let adopted = promise(report, child, cx.config.epoch).filter(|_| report.held.is_none());
-        let term = Term { basis: child.basis, length: counted, drift: cx.config.drift };
-        let seq = adopted.map_or(0, |(seq, _)| seq);
-        self.charge(slot, |ledger, account| ledger.prolong_from(account, seq, term));
     }
 
     /// The sum and the number that are kept in passing are the sum and the number.

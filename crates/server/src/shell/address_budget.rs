@@ -1,6 +1,6 @@
 //! The budget of an address: the work that all who come from there may cause together, whoever they prove to be.
 //!
-//! What is too much is not refused but waits unread, so nobody else waits for it. A host has a network of 64 bits of IPv6
+//! Work beyond it is not refused but waits unread, so nobody else waits for it. A host has a network of 64 bits of IPv6
 //! addresses to itself, so that counts as one address.
 
 use std::collections::BTreeMap;
@@ -105,10 +105,7 @@ impl AddressBudgets {
         if let Some(known) = table.get(&network) {
             return Arc::clone(known);
         }
-        if table.len() >= SWEPT && table.len().is_power_of_two() {
-            let now = clock::now();
-            table.retain(|_, budget| Arc::strong_count(budget) > 1 || !budget.is_full(now));
-        }
+        sweep(&mut table, AddressBudget::is_full);
         let budget = Arc::new(AddressBudget::new(self));
         table.insert(network, Arc::clone(&budget));
         budget
@@ -170,17 +167,6 @@ impl AddressBudget {
         permit
     }
 
-    /// Waits until a call may be answered.
-    pub(super) async fn call(&self) {
-        let mut has_waited = false;
-        while let Err(at) = self.pay_request(clock::now()) {
-            if !std::mem::replace(&mut has_waited, true) {
-                self.throttled.add(Throttled::Call);
-            }
-            clock::sleep_until(at).await;
-        }
-    }
-
     /// Pays for a call, or a message on a stream, at `now`.
     ///
     /// # Errors
@@ -208,6 +194,14 @@ impl Drop for UnderWay {
         for count in [under_way, all_under_way] {
             count.fetch_sub(1, Ordering::Relaxed);
         }
+    }
+}
+
+/// Forgets budgets that nobody pays out of, and of which another like it is as good; now and then, as there come to be more.
+pub(super) fn sweep<K: Ord, B>(table: &mut BTreeMap<K, Arc<B>>, is_full: impl Fn(&B, Time) -> bool) {
+    if table.len() >= SWEPT && table.len().is_power_of_two() {
+        let now = clock::now();
+        table.retain(|_, budget| Arc::strong_count(budget) > 1 || !is_full(budget, now));
     }
 }
 

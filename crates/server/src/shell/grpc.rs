@@ -107,20 +107,25 @@ impl Capacity for Service {
 // === impl Service ===
 
 impl Service {
+    /// Waits until a call can be paid for.
+    async fn pay(&self, pay: impl Fn(Time) -> Result<(), Time>) {
+        let mut has_waited = false;
+        while let Err(at) = pay(clock::now()) {
+            if !std::mem::replace(&mut has_waited, true) {
+                self.driver.traffic().throttled.add(Throttled::Call);
+            }
+            clock::sleep_until(at).await;
+        }
+    }
+
     /// The visit of whoever calls, as soon as the budgets of its address and of its identity let it; none where there are no rules.
     async fn visit<T>(&self, request: &Request<T>) -> Result<Option<Visit>, Status> {
         if let Some(budget) = request.extensions().get::<Caller>().and_then(|caller| caller.budget.as_ref()) {
-            budget.call().await;
+            self.pay(|now| budget.pay_request(now)).await;
         }
         let visit = self.known(request)?;
         if let Some(purse) = visit.as_ref().and_then(Visit::purse) {
-            let mut has_waited = false;
-            while let Err(at) = purse.pay_report(clock::now()) {
-                if !std::mem::replace(&mut has_waited, true) {
-                    self.driver.traffic().throttled.add(Throttled::Call);
-                }
-                clock::sleep_until(at).await;
-            }
+            self.pay(|now| purse.pay_report(now)).await;
         }
         Ok(visit)
     }

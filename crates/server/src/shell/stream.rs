@@ -404,37 +404,36 @@ impl StreamReader {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<wire::SessionUpRequest, Status>>> {
         // The end of the mailbox wakes whoever waits.
         let Some(ups) = &mut self.ups else { return Poll::Pending };
-        if self.parts.is_empty() {
-            ready!(self.pass.poll_turn(cx));
-            match ready!(Pin::new(ups).poll_next(cx)) {
-                Some(Ok(request)) => self.parts = parts(request),
-                other => return Poll::Ready(other),
-            }
+        if let Some(part) = self.parts.pop_front() {
+            return Poll::Ready(Some(Ok(part)));
         }
+        ready!(self.pass.poll_turn(cx));
+        let request = match ready!(Pin::new(ups).poll_next(cx)) {
+            Some(Ok(request)) => request,
+            other => return Poll::Ready(other),
+        };
+        let Some(parts) = parts(&request) else { return Poll::Ready(Some(Ok(request))) };
+        self.parts = parts;
         Poll::Ready(self.parts.pop_front().map(Ok))
     }
 }
 
-/// The parts of a message that are heard one after the other: of a long report there are several, and the last renews what it
-/// renews.
-fn parts(request: wire::SessionUpRequest) -> VecDeque<wire::SessionUpRequest> {
-    match request.message {
-        Some(Message::Report(report))
-            if report.resource.len() > PART && report.server_resource.is_empty() =>
-        {
-            let ReportRequest { resource, .. } = &report;
-            let chunks = resource.chunks(PART).map(|part| (part.to_vec(), Vec::new()));
-            parts_of(&report, chunks.collect())
+/// The parts of a long report, which are heard one after the other, and of which the last renews what it renews; absent of anything
+/// else.
+fn parts(request: &wire::SessionUpRequest) -> Option<VecDeque<wire::SessionUpRequest>> {
+    let Some(Message::Report(report)) = &request.message else { return None };
+    let ReportRequest { resource, server_resource, .. } = report;
+    let chunks: Vec<PartResources> = match (resource.len(), server_resource.len()) {
+        (clients, 0) if clients > PART => {
+            resource.chunks(PART).map(|part| (part.to_vec(), Vec::new())).collect()
         }
-        Some(Message::Report(report))
-            if report.server_resource.len() > PART && report.resource.is_empty() =>
-        {
-            let ReportRequest { server_resource, .. } = &report;
-            let chunks = server_resource.chunks(PART).map(|part| (Vec::new(), part.to_vec()));
-            parts_of(&report, chunks.collect())
+        (0, nodes) if nodes > PART => {
+            server_resource.chunks(PART).map(|part| (Vec::new(), part.to_vec())).collect()
         }
-        message => [wire::SessionUpRequest { message }].into(),
-    }
+        // What has both is refused as a whole.
+        _ => return None,
+    };
+    Some(parts_of(report, chunks))
 }
 
 /// The resources of a part of a report: of a client, and of a node.

@@ -35,7 +35,7 @@ impl DomainJudge {
     /// Looks at all links, after each event.
     pub(in crate::oracle) fn watch_links(&mut self, facts: &Facts<'_>) {
         let Some(shared) = facts.domain else { return };
-        self.watch_heat(facts);
+        self.watch_hot(facts);
         let clients = shared.users.keys().map(|&client| Actor::Client(client));
         let leads = |task: &u32| facts.tasks[*task as usize].leadership.is_some();
         let tasks = (0..facts.tasks.len() as u32).filter(leads);
@@ -64,7 +64,7 @@ impl DomainJudge {
     }
 
     /// Looks at which leaders the domain is hot.
-    fn watch_heat(&mut self, facts: &Facts<'_>) {
+    fn watch_hot(&mut self, facts: &Facts<'_>) {
         let resource = &facts.resources[0].id;
         for (number, task) in (0_u32..).zip(facts.tasks) {
             let led = task.leadership.as_ref();

@@ -2,13 +2,23 @@
 
 use std::borrow::Cow;
 
-use lessor_proto::message::{Answer, Ask, RefusedReport, Release, Report};
+use lessor_proto::message::{Answer, Ask, Refusal, RefusedReport, Release, Report};
 
 use super::{Driver, Moment, Unanswered};
 use crate::node::ConnectionMark;
 
 /// The resources of a part: what is done for each takes some microseconds.
 pub(in crate::shell) const PART: usize = 256;
+
+/// The answer to a long request, as far as its parts are answered.
+#[derive(Default)]
+struct JoinedAnswer {
+    whole: Answer,
+    /// When the parts so far were answered: the date is that of the first, as nothing is dated later than it was granted.
+    moment: Option<Moment>,
+    /// The refusal of the last one that was refused by itself.
+    refused: Option<Refusal>,
+}
 
 // === impl Driver ===
 
@@ -20,38 +30,62 @@ impl Driver {
         caller: Option<ConnectionMark>,
         ask: &Ask,
     ) -> Result<(Answer, Moment), Unanswered> {
-        let (mut whole, mut moment, mut refused) = (Answer::default(), None, None);
+        let mut joined = JoinedAnswer::default();
         for (number, reports) in ask.reports.chunks(PART).enumerate() {
             let begin = number * PART;
             match self.ask_at_once(caller, &part(ask, reports)) {
-                Ok((answer, at)) => {
-                    join(&mut whole, answer, begin);
-                    // Nothing is dated later than it was granted.
-                    moment = Some(Moment { wall: moment.map_or(at.wall, |first: Moment| first.wall), ..at });
-                }
-                // Each for a reason of its own.
-                Err(Unanswered::Refused(_)) => {
-                    for (index, report) in (begin..).zip(reports) {
-                        match self.ask_at_once(caller, &part(ask, std::slice::from_ref(report))) {
-                            Ok((answer, at)) => {
-                                join(&mut whole, answer, index);
-                                let first = moment.map_or(at.wall, |first: Moment| first.wall);
-                                moment = Some(Moment { wall: first, ..at });
-                            }
-                            Err(Unanswered::Refused(why)) => {
-                                let name = report.resource.as_str();
-                                whole.refused.push(RefusedReport::new(0, name, &why).at(index));
-                                refused = Some(why);
-                            }
-                            Err(fault) => return Err(fault),
-                        }
-                    }
-                }
+                Ok(answered) => joined.add(answered, begin),
+                Err(Unanswered::Refused(_)) => self.ask_one_by_one(caller, ask, begin, &mut joined)?,
                 Err(fault) => return Err(fault),
             }
         }
-        match (moment, refused) {
-            (Some(moment), _) => Ok((whole, moment)),
+        joined.end()
+    }
+
+    /// Answers a part of which all resources are refused, each for a reason of its own.
+    fn ask_one_by_one(
+        &self,
+        caller: Option<ConnectionMark>,
+        ask: &Ask,
+        begin: usize,
+        joined: &mut JoinedAnswer,
+    ) -> Result<(), Unanswered> {
+        for (index, report) in ask.reports.iter().enumerate().skip(begin).take(PART) {
+            match self.ask_at_once(caller, &part(ask, std::slice::from_ref(report))) {
+                Ok(answered) => joined.add(answered, index),
+                Err(Unanswered::Refused(why)) => joined.refuse(index, report, why),
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(())
+    }
+}
+
+// === impl JoinedAnswer ===
+
+impl JoinedAnswer {
+    /// Adds the answer to a part, which begins there in the request.
+    fn add(&mut self, (part, at): (Answer, Moment), begin: usize) {
+        let JoinedAnswer { whole, moment, .. } = self;
+        whole.grants.extend(part.grants);
+        let refused = part.refused.into_iter().map(|refused| {
+            let index = begin + refused.index;
+            refused.at(index)
+        });
+        whole.refused.extend(refused);
+        whole.retry = whole.retry.into_iter().chain(part.retry).min();
+        (whole.redirect, whole.epoch, whole.notice) = (part.redirect, part.epoch, part.notice);
+        *moment = Some(Moment { wall: moment.map_or(at.wall, |first| first.wall), ..at });
+    }
+
+    fn refuse(&mut self, index: usize, report: &Report, why: Refusal) {
+        self.whole.refused.push(RefusedReport::new(0, report.resource.as_str(), &why).at(index));
+        self.refused = Some(why);
+    }
+
+    fn end(self) -> Result<(Answer, Moment), Unanswered> {
+        match (self.moment, self.refused) {
+            (Some(moment), _) => Ok((self.whole, moment)),
             (None, Some(why)) => Err(Unanswered::Refused(why)),
             (None, None) => unreachable!("a long request has a part"),
         }
@@ -69,18 +103,6 @@ fn part(ask: &Ask, reports: &[Report]) -> Ask {
         line: *line,
         reports: reports.to_vec(),
     }
-}
-
-/// Adds the answer to a part, which begins there in the request.
-fn join(whole: &mut Answer, part: Answer, begin: usize) {
-    whole.grants.extend(part.grants);
-    let refused = part.refused.into_iter().map(|refused| {
-        let index = begin + refused.index;
-        refused.at(index)
-    });
-    whole.refused.extend(refused);
-    whole.retry = whole.retry.into_iter().chain(part.retry).min();
-    (whole.redirect, whole.epoch, whole.notice) = (part.redirect, part.epoch, part.notice);
 }
 
 /// The parts of a release.

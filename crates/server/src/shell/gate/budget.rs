@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lessor_client::internals::clock;
 use lessor_proto::Time;
 use lessor_proto::message::Refusal;
 
+use super::super::address_budget::{network, sweep};
 use crate::access::{Budget, Tempo};
 
 /// The purses of all identities that have one.
@@ -37,8 +37,6 @@ pub(in crate::shell) struct PaidStream(Arc<Purse>);
 
 /// The time in which reports may come that are then sent at once.
 const BURST: Duration = Duration::from_secs(2);
-/// Purses that are kept before those are looked for that nobody pays out of.
-const SWEPT: usize = 1_024;
 
 // === impl Budgets ===
 
@@ -54,16 +52,13 @@ impl Budgets {
             return None;
         }
         let mut purses = self.purses();
-        let key = (Box::from(identity), address.map(|address| address.to_canonical()));
+        let key = (Box::from(identity), address.map(network));
         let known = purses.get(&key);
         if let Some(same) = known.filter(|purse| purse.budget == budget) {
             return Some(Arc::clone(same));
         }
         let streams = known.map(|purse| Arc::clone(&purse.streams)).unwrap_or_default();
-        if purses.len() >= SWEPT && purses.len().is_power_of_two() {
-            let now = clock::now();
-            purses.retain(|_, purse| Arc::strong_count(purse) > 1 || !purse.is_full(now));
-        }
+        sweep(&mut purses, Purse::is_full);
         let purse = Arc::new(Purse::new(budget, streams));
         purses.insert(key, Arc::clone(&purse));
         Some(purse)
