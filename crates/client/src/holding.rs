@@ -77,6 +77,8 @@ pub(crate) struct Holding {
     returning: bool,
     /// The amount that the lease gave beyond what was wanted, where that is kept.
     spare: Amount,
+    /// The proof of the last grant that had ended when it came. Its grantor counts it until it is shown.
+    passed_over: Option<Proof>,
 }
 
 #[derive(Clone, Debug)]
@@ -93,6 +95,16 @@ struct Lease {
     outlived: Option<Amount>,
     /// Until when its grantor learns what is out, [`Time::MAX`] where that was not said; absent: it does not learn.
     learns_until: Option<Time>,
+}
+
+// === impl Lease ===
+
+impl Lease {
+    /// A lease that gives nothing, and only shows which grant was the last.
+    fn of_nothing(order: Order, token: Arc<[u8]>) -> Lease {
+        let (amount, end, length) = (Amount::ZERO, Time::ZERO, Duration::ZERO);
+        Lease { amount, end, length, order: Some(order), token, outlived: None, learns_until: None }
+    }
 }
 
 // === impl Holding ===
@@ -116,6 +128,7 @@ impl Holding {
             counted: Amount::ZERO,
             returning: false,
             spare: Amount::ZERO,
+            passed_over: None,
         }
     }
 
@@ -221,10 +234,10 @@ impl Holding {
         }
     }
 
-    /// Whether nothing is wanted, held or used, and the last report said that nothing is wanted.
+    /// Whether nothing is wanted, held or used, and the last report said that nothing is wanted, and showed the last grant.
     pub(crate) fn is_over(&self, now: Time) -> bool {
         let idle = self.wants() <= 0.0 && self.held(now) == Amount::ZERO && self.in_use == Amount::ZERO;
-        idle && !self.demand_has_changed()
+        idle && self.passed_over.is_none() && !self.demand_has_changed()
     }
 
     /// The epoch under which something is held, or counted, that has not ended.
@@ -239,16 +252,7 @@ impl Holding {
         if self.lease.is_none() {
             self.adopted = Some(order);
             self.cover = Cover::inherited(counted, &token, kind);
-            let (amount, end, length) = (Amount::ZERO, Time::ZERO, Duration::ZERO);
-            self.lease = Some(Lease {
-                amount,
-                end,
-                length,
-                order: Some(order),
-                token,
-                outlived: None,
-                learns_until: None,
-            });
+            self.lease = Some(Lease::of_nothing(order, token));
         }
     }
 
@@ -266,7 +270,8 @@ impl Holding {
     /// Takes up `grant`, which lasts until `end`.
     ///
     /// # Errors
-    /// When it is not above what was adopted before, or has ended; nothing is changed.
+    /// When it is not above what was adopted before, or has ended: nothing is changed of what is held. That it has ended is
+    /// shown by a report when nothing is held.
     pub(crate) fn adopt(&mut self, now: Time, grant: Grant, end: Time) -> Result<(), Fault> {
         if let (Some(found), Some(adopted)) = (grant.order, self.adopted)
             && found <= adopted
@@ -274,8 +279,11 @@ impl Holding {
             return Err(Fault::Stale { found, adopted });
         }
         if end <= now {
+            let proof = grant.order.map(|order| Proof { order, token: grant.token.into() });
+            self.passed_over = proof.or(self.passed_over.take());
             return Err(Fault::Ended);
         }
+        self.passed_over.take_if(|passed| grant.order >= Some(passed.order));
         let outlived = self.outlived(now, &grant);
         self.adopted = grant.order.or(self.adopted);
         // Advice is for those who have no floor.
@@ -297,6 +305,23 @@ impl Holding {
         let (amount, length) = (grant.capacity, grant.length);
         self.lease = Some(Lease { amount, end, length, order: grant.order, token, outlived, learns_until });
         Ok(())
+    }
+
+    /// Shows the grant that had ended when it came as the last one, where nothing is held: its grantor need not count it, nor
+    /// any before it. It gives nothing.
+    fn show_passed_over(&mut self, now: Time) {
+        if self.held(now) > Amount::ZERO {
+            return;
+        }
+        let Some(Proof { order, token }) = self.passed_over.take() else { return };
+        if self.adopted >= Some(order) {
+            return;
+        }
+        self.adopted = Some(order);
+        match &mut self.lease {
+            Some(lease) => (lease.order, lease.token) = (Some(order), token),
+            None => self.lease = Some(Lease::of_nothing(order, token)),
+        }
     }
 
     /// Until when the server that granted last learns what is out, [`Time::MAX`] where it has not said; absent: it was not

@@ -61,6 +61,7 @@ impl Holding {
     /// The surplus is given back before that ([`Holding::give_back_surplus`]), and what is in use is read in
     /// between. A successor of the one who granted the lease is shown what that one may count, and promised less.
     pub(crate) fn report(&mut self, now: Time, resource: &ResourceId, epoch: Option<Epoch>) -> Report {
+        self.show_passed_over(now);
         let held = self.held(now);
         let lasts = self.lasts(now);
         let counted = self.counted_before(now, held.max(self.in_use), epoch);

@@ -14,6 +14,11 @@ fn resource() -> ResourceId {
 
 /// Adopts grant `seq` of the first epoch: its token is its number.
 fn adopt(holding: &mut Holding, units: u64, seq: u8, end: u64) {
+    take_up(holding, (0, units), seq, end).unwrap();
+}
+
+/// Takes up grant `seq` at the second `now`, as [`adopt`] does.
+fn take_up(holding: &mut Holding, (now, units): (u64, u64), seq: u8, end: u64) -> Result<(), Fault> {
     let grant = Grant {
         resource: resource(),
         capacity: Amount::from_units(units),
@@ -35,7 +40,7 @@ fn adopt(holding: &mut Holding, units: u64, seq: u8, end: u64) {
         earlier: None,
         generation: None,
     };
-    holding.adopt(Time::ZERO, grant, second(end)).unwrap();
+    holding.adopt(second(now), grant, second(end))
 }
 
 /// The lease that the leader of `epoch` is shown: its amount, its number, and its token.
@@ -97,4 +102,43 @@ fn a_rate_that_was_recalled_is_shown_no_longer_when_it_is_held_as_a_gauge_by_the
     holding.reconfigure(HoldingConfig::new(Kind::Gauge, 100.0, 0));
     adopt(&mut holding, 0, 3, 80);
     assert_eq!(shown(&mut holding, 75, Epoch(2)), (0, 3, 3));
+}
+
+#[test]
+fn a_grant_that_had_ended_when_it_came_is_shown_when_nothing_is_held() {
+    let mut holding = recalled();
+    assert_eq!(take_up(&mut holding, (71, 10), 3, 71), Err(Fault::Ended));
+    assert_eq!(holding.held(second(71)), Amount::ZERO);
+    assert_eq!(shown(&mut holding, 72, Epoch(1)), (0, 3, 3));
+}
+
+#[test]
+fn the_first_grant_is_shown_too_when_it_had_ended() {
+    let mut holding = Holding::new(HoldingConfig::new(Kind::Rate, 100.0, 0));
+    assert_eq!(take_up(&mut holding, (71, 10), 3, 71), Err(Fault::Ended));
+    assert_eq!(shown(&mut holding, 72, Epoch(1)), (0, 3, 3));
+}
+
+#[test]
+fn a_lease_that_runs_is_shown_before_a_later_grant_that_had_ended() {
+    let mut holding = recalled();
+    assert_eq!(take_up(&mut holding, (69, 10), 3, 69), Err(Fault::Ended));
+    assert_eq!(shown(&mut holding, 69, Epoch(1)), (20, 2, 2));
+    assert_eq!(shown(&mut holding, 70, Epoch(1)), (0, 3, 3));
+}
+
+#[test]
+fn a_grant_that_had_ended_is_said_also_by_who_wants_nothing() {
+    let mut holding = Holding::new(HoldingConfig::new(Kind::Gauge, 0.0, 0));
+    shown_nothing(&mut holding, 1);
+    assert!(holding.is_over(second(1)));
+    assert_eq!(take_up(&mut holding, (71, 0), 3, 71), Err(Fault::Ended));
+    assert!(!holding.is_over(second(71)));
+    assert_eq!(shown(&mut holding, 72, Epoch(1)), (0, 3, 3));
+    assert!(holding.is_over(second(72)));
+}
+
+/// Reports at the second `now`, when nothing was granted yet.
+fn shown_nothing(holding: &mut Holding, now: u64) {
+    assert_eq!(holding.report(second(now), &resource(), Some(Epoch(1))).has, None);
 }
