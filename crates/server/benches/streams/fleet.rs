@@ -1,4 +1,4 @@
-//! The clients: as many streams over ten connections, which adopt what they are granted and acknowledge what is recalled.
+//! The clients: streams over some connections, which adopt what they are granted and acknowledge what is recalled.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,18 +12,27 @@ use lessor_proto::wire::session_down::Message as Down;
 use lessor_proto::wire::session_up_request::Message as Up;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::Streaming;
-use tonic::transport::Channel;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Status, Streaming};
 
-const CONNECTIONS: usize = 10;
 /// Streams that are being opened at one moment where they do not all come at once.
-pub(crate) const OPENING: usize = 64;
+const OPENING: usize = 64;
 /// The interval at which idle clients send heartbeats, as servers ask for.
 const IDLE: Duration = Duration::from_secs(5);
 /// The longest wait for anything.
 const AGES: Duration = Duration::from_secs(60);
+/// Tries to open a stream, and the pause between two.
+const TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(100);
 /// The longest wait for the answer to a heartbeat: what two of them take at the interval that servers ask for.
 const SILENCE: Duration = Duration::from_secs(10);
+
+/// The clients that there are, and their connections.
+#[derive(Clone, Copy)]
+pub(crate) struct Size {
+    pub(crate) streams: usize,
+    pub(crate) connections: usize,
+}
 
 /// All streams.
 pub(crate) struct Fleet {
@@ -59,6 +68,8 @@ struct Tally {
     replies: AtomicU64,
     /// Streams that have ended.
     ended: AtomicU64,
+    /// Tries to open a stream that failed.
+    tries: AtomicU64,
 }
 
 /// The time until one had its share, and its cost.
@@ -78,10 +89,13 @@ struct Membership {
     shows: Option<(watch::Sender<f64>, mpsc::UnboundedReceiver<f64>)>,
 }
 
+type Ups = mpsc::Sender<wire::SessionUpRequest>;
+type Downs = Streaming<wire::SessionDown>;
+
 /// One client.
 struct Client {
-    ups: mpsc::Sender<wire::SessionUpRequest>,
-    downs: Streaming<wire::SessionDown>,
+    ups: Ups,
+    downs: Downs,
     membership: Membership,
     lease: Option<wire::Lease>,
     number: usize,
@@ -90,24 +104,40 @@ struct Client {
     is_fed: bool,
 }
 
+fn endpoint(server: SocketAddr) -> Endpoint {
+    Channel::from_shared(format!("http://{server}")).expect("an address").tcp_nodelay(true)
+}
+
 // === impl Fleet ===
 
 impl Fleet {
+    /// Opens the streams, some at a time over connections that stand.
+    pub(crate) async fn open(server: SocketAddr, size: Size) -> Fleet {
+        let endpoint = endpoint(server);
+        let mut channels = Vec::new();
+        for _ in 0..size.connections {
+            channels.push(endpoint.connect().await.expect("it listens"));
+        }
+        Fleet::over(&channels, size.streams, OPENING).await
+    }
+
+    /// Opens the streams all at one moment, and their connections with them.
+    pub(crate) async fn rush(server: SocketAddr, size: Size) -> Fleet {
+        let endpoint = endpoint(server);
+        let channels: Vec<Channel> = (0..size.connections).map(|_| endpoint.connect_lazy()).collect();
+        Fleet::over(&channels, size.streams, size.streams).await
+    }
+
     /// Opens so many streams, `at_once` of them at one moment.
-    pub(crate) async fn open(server: SocketAddr, streams: usize, at_once: usize) -> Fleet {
+    async fn over(channels: &[Channel], streams: usize, at_once: usize) -> Fleet {
         let (orders, told) = watch::channel(Orders::Listen);
         let (shows, first) = watch::channel(0.0);
         let (wants, wanted) = mpsc::unbounded_channel();
         let mut shows = Some((shows, wanted));
         let tally = Arc::new(Tally::default());
-        let mut channels = Vec::new();
-        for _ in 0..CONNECTIONS {
-            let endpoint = Channel::from_shared(format!("http://{server}")).expect("an address");
-            channels.push(endpoint.tcp_nodelay(true).connect().await.expect("it listens"));
-        }
         let (opening, mut tasks) = (Arc::new(Semaphore::new(at_once)), tokio::task::JoinSet::new());
         for number in 0..streams {
-            let (channel, opening) = (channels[number % CONNECTIONS].clone(), Arc::clone(&opening));
+            let (channel, opening) = (channels[number % channels.len()].clone(), Arc::clone(&opening));
             let (orders, tally, shows) = (told.clone(), Arc::clone(&tally), shows.take());
             tasks.spawn(async move {
                 let permit = opening.acquire_owned().await.expect("it is never closed");
@@ -160,6 +190,11 @@ impl Fleet {
         self.tally.grants.load(Ordering::Relaxed)
     }
 
+    /// The tries to open a stream that failed.
+    pub(crate) fn failed_tries(&self) -> u64 {
+        self.tally.tries.load(Ordering::Relaxed)
+    }
+
     /// The streams that have ended, and the heartbeats that were not answered.
     pub(crate) fn faults(&self) -> (u64, u64) {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -188,7 +223,22 @@ impl Fleet {
 // === impl Client ===
 
 impl Client {
+    /// Tries again, as every client does, when the system has no room for one more connection at this moment.
     async fn open(channel: Channel, number: usize, membership: Membership) -> Client {
+        for _ in 0..TRIES {
+            if let Ok((ups, downs)) = Client::try_open(channel.clone(), number).await {
+                let mut client =
+                    Client { ups, downs, membership, lease: None, number, reports: 0, is_fed: false };
+                client.hear().await;
+                return client;
+            }
+            membership.tally.tries.fetch_add(1, Ordering::Relaxed);
+            clock::sleep_until(clock::now() + PAUSE).await;
+        }
+        panic!("client {number} is not welcome, {TRIES} times")
+    }
+
+    async fn try_open(channel: Channel, number: usize) -> Result<(Ups, Downs), Status> {
         let (ups, said) = mpsc::channel(8);
         let hello = wire::HelloRequest {
             id: Some(format!("client-{number}")),
@@ -198,11 +248,8 @@ impl Client {
         ups.send(wire::SessionUpRequest { message: Some(Up::Hello(hello)) }).await.expect("it has room");
         let mut server = CapacityClient::new(channel);
         let opened = server.session(ReceiverStream::new(said));
-        let downs =
-            tokio::time::timeout(AGES, opened).await.expect("in time").expect("it is welcome").into_inner();
-        let mut client = Client { ups, downs, membership, lease: None, number, reports: 0, is_fed: false };
-        client.hear().await;
-        client
+        let downs = tokio::time::timeout(AGES, opened).await.expect("in time")?.into_inner();
+        Ok((ups, downs))
     }
 
     async fn run(mut self) {

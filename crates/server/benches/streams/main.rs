@@ -3,8 +3,8 @@
 //! storm of them, and how soon one that wants its share has it. Each server is a process of
 //! its own, so that processor time and memory are those of the server.
 //!
-//! `cargo bench -p lessor-server --bench streams [-- STREAMS... seconds=TURN]`, 1,000 and 10,000 streams without a number. Heartbeats
-//! go round for that long in each turn, two seconds without a number.
+//! `cargo bench -p lessor-server --bench streams [-- STREAMS... seconds=TURN connections=C]`, 1,000 and 10,000 streams without a
+//! number, over ten connections. Heartbeats go round for that long in each turn, two seconds without a number.
 
 mod fleet;
 mod server;
@@ -14,12 +14,14 @@ use std::time::Duration;
 
 use lessor_client::internals::clock;
 
-use fleet::{Fleet, OPENING, Orders};
+use fleet::{Fleet, Orders, Size};
 use server::{Child, Kind};
 
 /// The time for which reports go round in one turn if nothing else is said, and the turns of each server.
 const TURN: Duration = Duration::from_secs(2);
 const TURNS: usize = 3;
+/// The connections that all streams share if nothing else is said.
+const CONNECTIONS: usize = 10;
 /// The time for which idle clients are looked at: two heartbeats each.
 const IDLE_TURN: Duration = Duration::from_secs(10);
 /// The wants of everybody, in units a second; the capacity is half of that for each.
@@ -31,22 +33,29 @@ async fn main() {
         return server::run(kind).await;
     }
     let sizes: Vec<usize> = std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
-    let turn = std::env::args().find_map(|word| word.strip_prefix("seconds=")?.parse().ok());
-    let turn = turn.map_or(TURN, Duration::from_secs);
+    let turn = setting("seconds=").map_or(TURN, Duration::from_secs);
+    let connections = setting("connections=").map_or(CONNECTIONS, |number| number as usize);
     let sizes = if sizes.is_empty() { vec![1_000, 10_000] } else { sizes };
     println!("{:<44} {:>12} {:>12} {:>7}", "", "echo", "lessor", "ratio");
     for streams in sizes {
-        beside_an_echo(streams, turn).await;
-        herd(streams).await;
-        in_a_storm(streams, turn).await;
+        let size = Size { streams, connections: connections.min(streams) };
+        beside_an_echo(size, turn).await;
+        herd(size).await;
+        in_a_storm(size, turn).await;
     }
 }
 
+/// The number that the command line gives after `name`.
+fn setting(name: &str) -> Option<u64> {
+    std::env::args().find_map(|word| word.strip_prefix(name)?.parse().ok())
+}
+
 /// Opening, rounds of messages, and silence: the echo and ours in turn.
-async fn beside_an_echo(streams: usize, turn: Duration) {
+async fn beside_an_echo(size: Size, turn: Duration) {
+    let streams = size.streams;
     let (echo, ours) = (Child::start(Kind::Echo, streams), Child::start(Kind::Lessor, streams));
-    let (mut peer, opened_peer) = open(&echo, streams, OPENING).await;
-    let (mut own, opened) = open(&ours, streams, OPENING).await;
+    let (mut peer, opened_peer) = open(&echo, size).await;
+    let (mut own, opened) = open(&ours, size).await;
     row(streams, "opened, ms of processor each", opened_peer.processor, opened.processor);
     row(streams, "memory, KB each", opened_peer.memory, opened.memory);
     let mut pair = [(&mut peer, &echo), (&mut own, &ours)];
@@ -68,9 +77,10 @@ async fn beside_an_echo(streams: usize, turn: Duration) {
 }
 
 /// Pushes to all and what one caller waits meanwhile; how long turns of the lock are, and how soon one is fed.
-async fn in_a_storm(streams: usize, turn: Duration) {
+async fn in_a_storm(size: Size, turn: Duration) {
+    let streams = size.streams;
     let ours = Child::start(Kind::Metered, streams);
-    let (mut own, _) = open(&ours, streams, OPENING).await;
+    let (mut own, _) = open(&ours, size).await;
     own.run(Orders::Beat, turn).await;
     turns(streams, "so far", &ours).await;
     let calm = storm::calm(ours.address()).await;
@@ -116,10 +126,16 @@ struct Rounds {
     cost: f64,
 }
 
-/// Opens so many streams, `at_once` of them at one moment, until everybody has had its share.
-async fn open(child: &Child, streams: usize, at_once: usize) -> (Fleet, Opened) {
+/// Opens the streams, some at a time, until everybody has had its share.
+async fn open(child: &Child, size: Size) -> (Fleet, Opened) {
+    opened(child, size, Fleet::open(child.address(), size)).await
+}
+
+/// The cost until all of `opening` stand and everybody has had its share.
+async fn opened(child: &Child, size: Size, opening: impl Future<Output = Fleet>) -> (Fleet, Opened) {
+    let streams = size.streams;
     let (cpu, memory, start) = (child.cpu(), child.memory(), clock::now());
-    let fleet = Fleet::open(child.address(), streams, at_once).await;
+    let fleet = opening.await;
     if child.grants() {
         fleet.fed(streams).await;
     }
@@ -143,13 +159,19 @@ async fn go_round(pair: &mut [(&mut Fleet, &Child); 2], orders: Orders, turn: Du
 }
 
 /// All come at one moment to servers that have just begun, as after a restart.
-async fn herd(streams: usize) {
+async fn herd(size: Size) {
+    let streams = size.streams;
     let (echo, ours) = (Child::start(Kind::Echo, streams), Child::start(Kind::Lessor, streams));
-    let (peer, all_answered) = open(&echo, streams, streams).await;
-    let (own, all_fed) = open(&ours, streams, streams).await;
+    let (peer, all_answered) = opened(&echo, size, Fleet::rush(echo.address(), size)).await;
+    let (own, all_fed) = opened(&ours, size, Fleet::rush(ours.address(), size)).await;
     row(streams, "herd: all at once, seconds", all_answered.took, all_fed.took);
     row(streams, "herd: ms of processor each", all_answered.processor, all_fed.processor);
-    println!("{streams:>7} herd: {} grants to all", own.grants());
+    println!(
+        "{streams:>7} herd: {} grants to all; {} tries of the echo's and {} of ours failed",
+        own.grants(),
+        peer.failed_tries(),
+        own.failed_tries()
+    );
     drop((peer, own));
 }
 

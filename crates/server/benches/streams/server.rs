@@ -137,6 +137,8 @@ pub(crate) async fn run(kind: Kind) {
         Kind::Lessor | Kind::Metered => {
             let mut options = ServerOptions::new(([127, 0, 0, 1], 0).into());
             options.streams = streams + 10;
+            // All of them come from one address.
+            options.connections = 2 * (streams + 1_000);
             options.meter = (kind == Kind::Metered).then_some(processor_time);
             let capacity = Amount::from_f64(streams as f64 * crate::WANTS / 2.0);
             let template = Template::new(Glob::new("*").expect("a glob"), capacity);
