@@ -11,6 +11,11 @@ pub(crate) struct Programs(Vec<Option<Program>>);
 // === impl Programs ===
 
 impl Programs {
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The program behind holding `hold`, while its process lives.
     pub(crate) fn get(&self, hold: u32) -> Option<&Program> {
         self.0.get(hold as usize)?.as_ref()

@@ -35,7 +35,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_proto::message::{Bands, HolderKind};
+use lessor_proto::message::{Bands, HolderKind, Order};
 use lessor_proto::{Amount, Epoch, ReportId, ResourceId, Time};
 
 use crate::allowance::Allowance;
@@ -140,6 +140,12 @@ impl Session {
     #[must_use]
     pub fn proof(&self, resource: &ResourceId) -> Option<Proof> {
         self.find(resource).ok().and_then(|place| self.entries[place].holding.proof())
+    }
+
+    /// The number of the grant that the last lease of `resource` came with, if it had one.
+    #[must_use]
+    pub fn lease_order(&self, resource: &ResourceId) -> Option<Order> {
+        self.entries[self.find(resource).ok()?].holding.order()
     }
 
     /// The amount of `resource` that may be in use under leaders of this node before the one that asks, and the

@@ -119,6 +119,9 @@ impl Simulation {
     /// The driver of a client asks for the leases that domains are to have, and gives back those that they have not used in a
     /// while.
     pub(super) fn look_at_domains(&mut self, client: u32, now: Time) {
+        if self.programs.is_empty() {
+            return;
+        }
         let found = &mut self.clients[client as usize];
         let Some(session) = found.mind.session() else { return };
         for hold in found.holds.clone() {
@@ -132,6 +135,9 @@ impl Simulation {
 
     /// When the driver of a client looks at its domains again, by its clock.
     pub(super) fn next_domain(&mut self, client: u32) -> Time {
+        if self.programs.is_empty() {
+            return Time::MAX;
+        }
         let programs = &mut self.programs;
         let holds = self.clients[client as usize].holds.clone();
         let looks = holds.filter_map(|hold| Some(programs.get_mut(hold)?.leasing()?.next_look()));

@@ -126,6 +126,9 @@ impl Simulation {
 
     /// Hands limiters the units that were sent for them, and the session what they ask for. Whether there was anything.
     pub(super) fn exchange_units(&mut self, client: u32, now: Time) -> bool {
+        if self.programs.is_empty() {
+            return false;
+        }
         let found = &mut self.clients[client as usize];
         let Some(session) = found.mind.session() else { return false };
         let mut exchanged = false;
@@ -297,6 +300,9 @@ impl Simulation {
 
     /// When the driver of a client looks at a demand again, by its clock.
     pub(super) fn next_demand(&self, client: u32) -> Time {
+        if self.programs.is_empty() {
+            return Time::MAX;
+        }
         let holds = self.clients[client as usize].holds.clone();
         let measured = holds.filter_map(|hold| self.programs.get(hold)?.measured());
         measured.map(Measured::next_look).min().unwrap_or(Time::MAX)
@@ -304,6 +310,9 @@ impl Simulation {
 
     /// The driver of a client says what was measured of demands, if it is time or something was refused.
     pub(super) fn look_at_demands(&mut self, client: u32, now: Time) {
+        if self.programs.is_empty() {
+            return;
+        }
         let rests = !self.faulty();
         for hold in self.clients[client as usize].holds.clone() {
             let Some(program) = self.programs.get_mut(hold) else { continue };

@@ -20,16 +20,18 @@ impl Holding {
     /// is a share is not recalled.
     pub(crate) fn demand_is_news(&self, now: Time, transport: Transport) -> bool {
         let Some((bands, peak)) = &self.reported else { return true };
-        let (wants, held) = (self.as_amount(self.wants()), self.held(now));
         if *bands == self.config.bands {
             let claims = self.peak.unwrap_or(0.0);
-            let is_covered = Amount::from_f64(claims * 2.0) <= held;
-            return transport == Transport::Stream && claims > peak.unwrap_or(0.0) * NOTABLE && !is_covered;
+            let is_covered = || Amount::from_f64(claims * 2.0) <= self.held(now);
+            return transport == Transport::Stream && claims > peak.unwrap_or(0.0) * NOTABLE && !is_covered();
         }
         match self.config.surplus {
             Surplus::Keep => true,
             Surplus::Return if self.is_lent_to(transport) => true,
-            Surplus::Return | Surplus::ReturnParts(_) => wants > held || self.keep() < held,
+            Surplus::Return | Surplus::ReturnParts(_) => {
+                let held = self.held(now);
+                self.as_amount(self.wants()) > held || self.keep() < held
+            }
         }
     }
 

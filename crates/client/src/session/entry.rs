@@ -164,15 +164,16 @@ impl Entry {
 
     /// Brings the next report on a stream forward if there is something to say, and it is not being refused.
     pub(super) fn hasten(&mut self, now: Time, spaced: Time) {
-        let holding = &self.holding;
-        if self.refusals > 0 {
+        let (holding, at) = (&self.holding, spaced.max(now));
+        if self.refusals > 0 || self.due <= at {
             return;
         }
+        // A node has many bands to compare, so its demand comes last.
         if holding.ack_is_due(now)
-            || holding.demand_is_news(now, Transport::Stream)
             || holding.promise_fell(now)
+            || holding.demand_is_news(now, Transport::Stream)
         {
-            self.due = self.due.min(spaced.max(now));
+            self.due = at;
         }
     }
 

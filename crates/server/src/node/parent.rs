@@ -223,5 +223,5 @@ fn held_as(kind: repository::Kind) -> Kind {
 
 /// The epoch of the node above under which it granted what it did last.
 pub(super) fn epoch_above(parent: &Option<Above>, id: &ResourceId) -> Option<Epoch> {
-    parent.as_ref()?.session().proof(id).map(|proof| proof.order.epoch)
+    parent.as_ref()?.session().lease_order(id).map(|order| order.epoch)
 }

@@ -40,6 +40,10 @@ impl Noted {
     /// Takes all of them if they are no more than `most`, and otherwise so many of those that come next in this round.
     pub(super) fn take(&mut self, most: usize) -> NotedSlice {
         let last = self.last.take();
+        if self.resources.is_empty() {
+            // As of nearly all streams, whenever they have taken something.
+            return NotedSlice { resources: Vec::new(), ends_round: true };
+        }
         if self.resources.len() <= most {
             let resources = std::mem::take(&mut self.resources).into_iter().collect();
             return NotedSlice { resources, ends_round: true };

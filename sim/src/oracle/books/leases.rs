@@ -31,7 +31,7 @@ impl Oracle {
             let Some(session) = leadership.node.parent_session() else { return };
             let allowance = session.allowance(now, &facts.resources[usize::from(resource)].id);
             let micros = allowance.capacity.unwrap_or(Amount::MAX).as_micros();
-            let order = session.proof(&facts.resources[usize::from(resource)].id).map(|proof| proof.order);
+            let order = session.lease_order(&facts.resources[usize::from(resource)].id);
             // It was dropped: whatever is adopted after that begins anew.
             if session.rung(now, &facts.resources[usize::from(resource)].id) == Rung::Waiting {
                 let index = self.at(task, resource);
