@@ -260,7 +260,7 @@ impl Session {
     /// When to poll again if nothing else happens.
     #[must_use]
     pub fn next_deadline(&self) -> Time {
-        if !self.changes.is_empty() || self.outbox.is_some() || !self.streams.news.is_empty() {
+        if !self.changes.is_empty() || self.outbox.is_some() || self.streams.has_news() {
             return Time::ZERO;
         }
         let work = match (self.streams.transport, self.in_flight) {
@@ -282,7 +282,7 @@ impl Session {
         if let Some(change) = self.hand_out() {
             return Some(Action::Change(change));
         }
-        if let Some(news) = self.streams.news.pop_front() {
+        if let Some(news) = self.streams.side.as_mut().and_then(|side| side.news.pop_front()) {
             return Some(Action::News(news));
         }
         if self.outbox.is_some() {

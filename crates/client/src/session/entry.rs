@@ -42,17 +42,23 @@ pub(super) struct Entry {
     pub(super) streamed: Streamed,
     /// The policies of its domains; absent: they may use all of it.
     domains: Option<Arc<Policies>>,
-    /// The amount of what is granted to a node that may be in use under leaders before this one, and the time until
-    /// which it may be.
-    before: Option<(Amount, Time)>,
-    /// When all is over that leaders before this one had.
-    earlier: Option<Time>,
+    /// What leaders of a node before this one may have left in use: absent of a client, and where nothing was said of it.
+    predecessors: Option<Box<Predecessors>>,
     /// The state that the program was told last.
     told: (Allowance, Rung, Option<Box<Fault>>, u32),
     /// The amount that the last change that was handed out allows.
     allowed: Amount,
     /// The amount of the lease before something of it was given back: a rule taken out.
     given_back: Option<Amount>,
+}
+
+/// What leaders of a node before this one may have left in use of a resource, by what the node above has said.
+#[derive(Clone, Copy, Debug, Default)]
+struct Predecessors {
+    /// The amount of what is granted to the node that may be in use under them, and the time until which it may be.
+    before: Option<(Amount, Time)>,
+    /// When all is over that they had.
+    earlier: Option<Time>,
 }
 
 /// The state of a resource on the stream.
@@ -121,8 +127,7 @@ impl Entry {
             refresh: None,
             streamed: Streamed::default(),
             domains: None,
-            before: None,
-            earlier: None,
+            predecessors: None,
             told: (Allowance::NOTHING, Rung::Waiting, None, 0),
             allowed: Amount::ZERO,
             given_back: None,
@@ -348,22 +353,26 @@ impl Entry {
 
     /// Takes up what came with a grant of what earlier leaders of this node may have left in use, by our clock.
     pub(super) fn take_before(&mut self, now: Time, grant: &Grant, drift: Drift) {
+        if grant.before.is_none() && grant.earlier.is_none() {
+            return;
+        }
+        let predecessors = self.predecessors.get_or_insert_default();
         if let Some(before) = grant.before {
-            self.before = Some((before.amount, drift.grantor_end(now, before.remaining)));
+            predecessors.before = Some((before.amount, drift.grantor_end(now, before.remaining)));
         }
         // Whatever was said once stays true, whoever serves now.
         let earlier = grant.earlier.map(|remaining| drift.grantor_end(now, remaining));
-        self.earlier = self.earlier.into_iter().chain(earlier).min();
+        predecessors.earlier = predecessors.earlier.into_iter().chain(earlier).min();
     }
 
     /// The amount that earlier leaders of this node may have left in use, and the time until which it may be.
     pub(super) fn before(&self) -> Option<(Amount, Time)> {
-        self.before
+        self.predecessors.as_ref()?.before
     }
 
     /// When all is over that earlier leaders of this node had, if that is known.
     pub(super) fn earlier(&self) -> Option<Time> {
-        self.earlier
+        self.predecessors.as_ref()?.earlier
     }
 
     /// The policies of its domains.

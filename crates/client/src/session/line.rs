@@ -22,6 +22,17 @@ pub(super) struct Streams {
     pub(super) line: LineState,
     /// A stream that the driver is still to be told to drop.
     pub(super) dropped: Option<u64>,
+    /// What the stream carries beside leases: absent where that was nothing, as of nearly all sessions.
+    pub(super) side: Option<Box<SideQueues>>,
+    /// The server that has no streams, and until when that is believed.
+    streamless: Option<(Arc<str>, Time)>,
+    /// The heartbeat interval that the grantor asked for in the last welcome.
+    pub(super) heartbeat: Option<Duration>,
+}
+
+/// The queues of what a stream carries beside leases.
+#[derive(Clone, Default, Debug)]
+pub(super) struct SideQueues {
     /// The news of domains elsewhere, which the program was not told yet.
     pub(super) news: VecDeque<Box<DomainNews>>,
     /// The reports of domains here, to be said on the stream.
@@ -30,10 +41,6 @@ pub(super) struct Streams {
     pub(super) wished: BTreeSet<ResourceId>,
     /// Units that were sent, which the program was not told of yet.
     pub(super) units: VecDeque<(ResourceId, SentUnits)>,
-    /// The server that has no streams, and until when that is believed.
-    streamless: Option<(Arc<str>, Time)>,
-    /// The heartbeat interval that the grantor asked for in the last welcome.
-    pub(super) heartbeat: Option<Duration>,
 }
 
 /// The stream.
@@ -87,13 +94,25 @@ impl Streams {
             transport,
             line: LineState::Down,
             dropped: None,
-            news: VecDeque::new(),
-            unsaid: VecDeque::new(),
-            wished: BTreeSet::new(),
-            units: VecDeque::new(),
+            side: None,
             streamless: None,
             heartbeat: None,
         }
+    }
+
+    /// The queues of what the stream carries beside leases, to put something into one.
+    pub(super) fn side_mut(&mut self) -> &mut SideQueues {
+        self.side.get_or_insert_default()
+    }
+
+    /// Whether there is news of domains that the program was not told yet.
+    pub(super) fn has_news(&self) -> bool {
+        self.side.as_ref().is_some_and(|side| !side.news.is_empty())
+    }
+
+    /// Whether something beside leases is to be said on the stream.
+    pub(super) fn has_unsaid(&self) -> bool {
+        self.side.as_ref().is_some_and(|side| !side.unsaid.is_empty() || !side.wished.is_empty())
     }
 
     pub(super) fn is_down(&self) -> bool {

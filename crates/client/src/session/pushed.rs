@@ -27,7 +27,7 @@ impl Session {
             Down::Renewed { basis, grants } => self.on_renewed(now, basis, grants),
             Down::Released { id } => self.on_released_up(now, id),
             Down::Refused { id, why } => self.on_refused_up(now, id, why),
-            Down::Domains(news) => self.streams.news.push_back(news),
+            Down::Domains(news) => self.streams.side_mut().news.push_back(news),
             Down::Units { resource, units, keep } => self.on_units(resource, SentUnits { units, keep }),
             // It is for the node that this is a session of.
             Down::Notice(_) | Down::NoticeInGrants(_) => {}

@@ -41,7 +41,7 @@ impl Session {
             _ if self.entries.is_empty() => Time::ZERO,
             LineState::Opening { since, timeout, .. } if self.fence.is_some() => since + timeout,
             LineState::Opening { since, timeout, .. } => self.next_report().min(since + timeout),
-            LineState::Open(_) if !streams.unsaid.is_empty() || !streams.wished.is_empty() => Time::ZERO,
+            LineState::Open(_) if streams.has_unsaid() => Time::ZERO,
             LineState::Open(open) => self.next_due().min(open.next_deadline()),
         }
     }
@@ -87,7 +87,7 @@ impl Session {
 
     fn connect(&mut self, now: Time) -> Action {
         let id = self.next_id().0;
-        self.streams.unsaid.clear();
+        self.streams.side = None;
         self.entries.iter_mut().for_each(|entry| entry.due = now);
         let shortest = self.entries.iter().filter_map(|entry| entry.holding.end(now)).min();
         let timeout = self.timeout(now, shortest);
@@ -231,10 +231,7 @@ impl Session {
     fn drop_stream(&mut self) {
         self.streams.dropped = self.streams.line.id();
         self.streams.line = LineState::Down;
-        self.streams.unsaid.clear();
-        self.streams.news.clear();
-        self.streams.wished.clear();
-        self.streams.units.clear();
+        self.streams.side = None;
         self.outbox = None;
         for entry in &mut self.entries {
             entry.streamed.granted = None;

@@ -21,12 +21,12 @@ impl Session {
     /// Says on the stream what domains did. Without a stream it is lost, and has to be said again on the next.
     pub fn tell(&mut self, report: DomainReport) {
         if matches!(self.streams.line, LineState::Open(_)) {
-            self.streams.unsaid.push_back(Box::new(report));
+            self.streams.side_mut().unsaid.push_back(Box::new(report));
         }
     }
 
     pub(super) fn tell_up(&mut self, open: OpenStream) -> Option<Action> {
-        let report = self.streams.unsaid.pop_front()?;
+        let report = self.streams.side.as_mut()?.unsaid.pop_front()?;
         Some(self.send(open.id, Up::Domains(report)))
     }
 }

@@ -28,14 +28,14 @@ impl Session {
         let before = std::mem::replace(&mut entry.streamed.wish, wish);
         let is_said = wish.is_news_after(&before) && matches!(self.streams.line, LineState::Open(_));
         if is_said {
-            self.streams.wished.insert(resource.clone());
+            self.streams.side_mut().wished.insert(resource.clone());
         }
         is_said
     }
 
     /// Units that were sent since this was last asked, for the limiter of a resource.
     pub fn next_units(&mut self) -> Option<(ResourceId, SentUnits)> {
-        self.streams.units.pop_front()
+        self.streams.side.as_mut()?.units.pop_front()
     }
 
     pub(super) fn on_units(&mut self, resource: ResourceId, sent: SentUnits) {
@@ -49,13 +49,13 @@ impl Session {
             wish.missing = wish.missing.saturating_sub(sent.units);
             wish.kept = wish.kept.saturating_sub(kept);
             wish.held = wish.held.saturating_add(kept);
-            self.streams.units.push_back((resource, sent));
+            self.streams.side_mut().units.push_back((resource, sent));
         }
     }
 
     /// Asks for the units that one resource lacks.
     pub(super) fn ask_units_up(&mut self, open: OpenStream) -> Option<Action> {
-        while let Some(resource) = self.streams.wished.pop_first() {
+        while let Some(resource) = self.streams.side.as_mut()?.wished.pop_first() {
             let Ok(place) = self.find(&resource) else { continue };
             let streamed = &self.entries[place].streamed;
             if streamed.granted.is_some() {
