@@ -192,8 +192,7 @@ impl Resource {
         let mut moves_ranks = true;
         if let Some(template) = self.template.clone() {
             self.holders.configure(&template);
-            moves_ranks =
-                self.pusher.has_listeners() && !(had_one && template.is_but_for_capacity(&self.terms));
+            moves_ranks = !(had_one && template.is_but_for_capacity_and_caps(&self.terms));
             let before = std::mem::replace(&mut self.terms, template);
             self.change_domains(&before);
             self.change_kind(before.kind);

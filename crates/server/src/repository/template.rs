@@ -203,9 +203,10 @@ impl Template {
         }
     }
 
-    /// Whether nothing but the capacity is another one than that of `other`.
-    pub(crate) fn is_but_for_capacity(&self, other: &Template) -> bool {
-        Template { capacity: other.capacity, ..self.clone() } == *other
+    /// Whether nothing but the capacity and the caps are others than those of `other`.
+    pub(crate) fn is_but_for_capacity_and_caps(&self, other: &Template) -> bool {
+        let Template { capacity, most_priority, most_clients, .. } = *other;
+        Template { capacity, most_priority, most_clients, ..self.clone() } == *other
     }
 
     /// The part of the capacity that is reserved: the sum of the floors of all clients.

@@ -42,29 +42,37 @@ impl Resource {
         self.said.note(slot, bands, &self.terms);
     }
 
-    /// Lets the demands of all holders count by the caps of the terms in force, if those before had others.
+    /// Lets the demands of all holders count by the caps of the terms in force, if those before had others. Only those whose demands
+    /// were cut before, or are now, stand elsewhere then.
     pub(super) fn cap_anew(&mut self, before: &Template, cx: CallContext<'_>) {
         let terms = std::sync::Arc::clone(&self.terms);
         if (before.most_priority, before.most_clients) == (terms.most_priority, terms.most_clients) {
             return;
         }
         let slots: Vec<Slot> = self.holders.children().iter_slots().map(|(slot, _)| slot).collect();
+        let mut cut_before = std::mem::take(&mut self.said.0);
         for slot in slots {
-            let cut = self.said.0.remove(&slot);
-            let is_cut = cut.is_some();
+            let cut = cut_before.remove(&slot);
+            let was_cut = cut.is_some();
             let said = cut.unwrap_or_else(|| bands(self.holders.at(slot).demands()));
-            if !is_cut && matches!(terms.capped(&said), Cow::Borrowed(_)) {
+            let capped = terms.capped(&said);
+            let is_cut = matches!(capped, Cow::Owned(_));
+            if !was_cut && !is_cut {
                 // It counts as it says, before and after.
                 continue;
             }
-            let demands = Demands::from_bands(&terms.capped(&said));
+            let demands = Demands::from_bands(&capped);
+            drop(capped);
             // Where there are too many priorities it stays as it is until it is heard of again.
             let fits = self.bands_with(&demands) <= cx.config.message.bands_per_resource;
             if fits || self.holders.at(slot).demands().iter().any(|demand| exceeds(demand.priority, &terms)) {
                 let moved = self.holders.restate(slot, demands);
                 self.take_up(moved);
             }
-            self.note_said(slot, &said);
+            if is_cut {
+                self.said.0.insert(slot, said);
+            }
+            self.rank(slot);
         }
     }
 }
