@@ -20,7 +20,7 @@ pub use domains::{
     Census, DomainEntry, DomainHits, DomainNews, DomainReport, LONGEST_DOMAIN, MOST_DOMAINS, MOST_ENTRIES,
     sealed,
 };
-pub use grant::{Before, Grant, Order, Sharing, WallClock};
+pub use grant::{Before, Grant, Order, Sharing, UseWindow, WallClock};
 pub use notice::NodeNotice;
 pub use refusal::{Limits, Malformed, Refusal};
 pub use stream::{Down, Hello, StreamReport, UnitsAsked, Up, Welcome};

@@ -137,6 +137,12 @@ impl Drift {
         from_nanos((length.as_nanos() * self.fast()).div_ceil(self.slow()))
     }
 
+    /// As long on the clock of whoever counts that at least `length` has passed, however fast that clock runs; rounded up.
+    #[must_use]
+    pub fn outlasting(self, length: Duration) -> Duration {
+        from_nanos((length.as_nanos() * self.fast()).div_ceil(1_000_000))
+    }
+
     fn fast(self) -> u128 {
         1_000_000 + u128::from(self.parts_per_million)
     }
@@ -166,6 +172,13 @@ mod tests {
     fn grantor_counts_two_drifts_longer() {
         let end = Drift::DEFAULT.grantor_end(Time::ZERO, Duration::from_secs(99));
         assert_eq!(end, Time::from_nanos(101_000_000_000));
+    }
+
+    #[test]
+    fn a_fast_clock_shows_more_than_has_passed() {
+        assert_eq!(Drift::DEFAULT.outlasting(Duration::from_secs(60)), Duration::from_millis(60_600));
+        assert_eq!(Drift::DEFAULT.outlasting(Duration::from_nanos(1)), Duration::from_nanos(2));
+        assert_eq!(Drift::NONE.outlasting(Duration::from_secs(60)), Duration::from_secs(60));
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub struct Ask {
 pub struct Report {
     /// The resource.
     pub resource: ResourceId,
-    /// The demands: one band from a client, any number from a node. Several of one priority are the buckets of its
+    /// The demands: one band from a client, and a second one of [`Band::RESERVE`] if it keeps to windows; any number from a node. Several of one priority are the buckets of its
     /// demand curve.
     pub bands: Bands,
     /// The lease that the holder has.
@@ -296,6 +296,8 @@ impl Ask {
 impl Band {
     /// One client that wants nothing.
     pub const NOTHING: Band = Band { priority: 0, subclients: 1, wants: 0.0 };
+    /// The priority of what is kept at hand: all that anybody wants comes before it.
+    pub const RESERVE: i64 = i32::MIN as i64;
 }
 
 // === impl Release ===

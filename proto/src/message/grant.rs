@@ -57,6 +57,9 @@ pub struct Grant {
     /// Of a rate that brings less than a unit in the burst: when one is due, from the basis on, and then at equal intervals;
     /// on a stream units are asked for instead. Absent: one may be saved up.
     pub due: Option<Duration>,
+    /// Of a gauge: each unit is a use in this window, and is kept for as long as that is. Absent: units are in use until they are
+    /// given back.
+    pub window: Option<UseWindow>,
     /// The kind that it counts, [`Grant::RATE`] or [`Grant::GAUGE`]: nothing of one is granted while something of the other
     /// may be in use. Absent: the grantor does not say.
     pub generation: Option<u32>,
@@ -71,6 +74,15 @@ pub struct Grant {
     /// When all is over that earlier leaders of that node had, and granted under it, counted from when this was sent. Absent:
     /// that is not known.
     pub earlier: Option<Duration>,
+}
+
+/// A window in which uses are counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UseWindow {
+    /// Its length.
+    pub length: Duration,
+    /// The most uses in any window of that length, by all holders together.
+    pub limit: u32,
 }
 
 /// The capacity that a node may still use under leaders before the one that is granted a lease, as far as the
@@ -193,6 +205,7 @@ impl Grant {
             safe_capacity,
             burst: lease.burst_us.map(Duration::from_micros),
             due: lease.due_us.map(Duration::from_micros),
+            window: UseWindow::from_wire(lease.window_us, lease.window_limit),
             generation: lease.generation,
             sharing: None,
             domains: None,
@@ -236,6 +249,8 @@ impl Grant {
             safe_leased: self.safe_leased.then_some(true),
             burst_us: self.burst.map(whole_micros),
             due_us: self.due.map(whole_micros),
+            window_us: self.window.map(|window| whole_micros(window.length)),
+            window_limit: self.window.map(|window| window.limit),
             learning: self.learning.then_some(true),
             learning_ms: self.learning_left.map(millis_up),
             remaining_ms: None,
@@ -245,6 +260,16 @@ impl Grant {
             before_ms: self.before.map(|before| millis_up(before.remaining)),
             earlier_ms: self.earlier.map(millis_up),
         }
+    }
+}
+
+// === impl UseWindow ===
+
+impl UseWindow {
+    /// A window whose limit is not said has one that nobody reaches.
+    fn from_wire(micros: Option<u64>, limit: Option<u32>) -> Option<UseWindow> {
+        let limit = limit.unwrap_or(u32::MAX);
+        micros.map(|micros| UseWindow { length: Duration::from_micros(micros), limit })
     }
 }
 

@@ -193,6 +193,8 @@ fn lease() -> Lease {
         ack_wanted: Some(true),
         generation: Some(1),
         safe_leased: Some(true),
+        window_us: Some(60_000_000),
+        window_limit: Some(100),
         burst_us: Some(50_000),
         due_us: Some(1_500_000),
         learning: Some(true),
@@ -215,6 +217,7 @@ fn of_client() -> ResourceRequest {
         integer: Some(false),
         domains_version: Some(0x00c0_ffee),
         peak: Some(90.0),
+        reserve: Some(4.0),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tests of answers.
 
 use super::*;
-use crate::message::{Order, Sharing};
+use crate::message::{Order, Sharing, UseWindow};
 use crate::{Amount, ResourceId};
 
 const NOON: WallClock = WallClock { since_epoch: Duration::from_millis(1_000_900) };
@@ -21,6 +21,7 @@ fn grant() -> Grant {
         learning: true,
         learning_left: Some(Duration::from_millis(51_200)),
         due: Some(Duration::from_micros(1_234_567)),
+        window: Some(UseWindow { length: Duration::from_secs(60), limit: 100 }),
         safe_capacity: Some(-1.0),
         sharing: None,
         domains: None,

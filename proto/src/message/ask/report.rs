@@ -96,7 +96,11 @@ fn client_report(
     let wants = field::amount(|| place.path("wants"), resource.wants)?;
     let has = resource.has.as_mut().map(|lease| has(place, lease)).transpose()?;
     let held = field::held(place, resource.held)?;
-    let bands = smallvec![Band { priority, subclients: 1, wants }];
+    let mut bands = smallvec![Band { priority, subclients: 1, wants }];
+    if let Some(reserve) = resource.reserve {
+        let wants = field::amount(|| place.path("reserve"), Some(reserve))?;
+        bands.push(Band { priority: Band::RESERVE, subclients: 1, wants });
+    }
     let peak = field::peak(place, resource.peak)?;
     Ok(Report {
         resource: id,
@@ -169,7 +173,14 @@ impl Report {
             integer: self.integer,
             domains_version: self.domains,
             peak: self.peak,
+            reserve: self.reserve(),
         }
+    }
+
+    /// The amount that its holder would keep at hand, if it is a client that keeps each unit for the window of its use.
+    #[must_use]
+    pub fn reserve(&self) -> Option<f64> {
+        self.bands.get(1).filter(|band| band.priority == Band::RESERVE).map(|band| band.wants)
     }
 
     /// As a node says it.

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use prost::Message as _;
 
 use super::*;
-use crate::message::{Band, Bands, Has, Limits, Order, Sharing, WallClock};
+use crate::message::{Band, Bands, Has, Limits, Order, Sharing, UseWindow, WallClock};
 use crate::wire::session_up_request::Message;
 use crate::{Amount, Epoch, Features, Incarnation, ReportId, wire};
 
@@ -237,8 +237,10 @@ fn has() -> impl Strategy<Value = Has> {
 }
 
 fn client_bands() -> impl Strategy<Value = Bands> {
-    (any::<i64>(), units())
-        .prop_map(|(priority, wants)| Bands::from_elem(Band { priority, subclients: 1, wants }, 1))
+    (any::<i64>(), units(), option::of(units())).prop_map(|(priority, wants, reserve)| {
+        let reserve = reserve.map(|wants| Band { priority: Band::RESERVE, subclients: 1, wants });
+        [Band { priority, subclients: 1, wants }].into_iter().chain(reserve).collect()
+    })
 }
 
 /// As a node tells them: the greatest priority first, and in each the buckets before those that want nothing.
@@ -342,6 +344,7 @@ fn grant(to: HolderKind) -> impl Strategy<Value = Grant> {
                 safe_capacity,
                 // Clients are not told.
                 due: ack_wanted.then_some(Duration::from_secs(7)),
+                window: ack_wanted.then_some(UseWindow { length: Duration::from_secs(60), limit: 100 }),
                 burst: ack_wanted.then_some(Duration::from_millis(50)),
                 sharing: (to == HolderKind::Node).then_some(sharing),
                 domains: None,
