@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use lessor_proto::message::UseWindow;
 use lessor_proto::{Amount, Time};
 
 /// The amount that may be spent, and the time until which it may be.
@@ -21,6 +22,8 @@ pub struct Allowance {
     pub due: Option<Time>,
     /// Of a rate: so much of the capacity does not come in by itself: the grantor is asked for each unit.
     pub asked: Amount,
+    /// Of a gauge: each unit is a use in this window. Absent: it is in use until it is given back.
+    pub window: Option<UseWindow>,
 }
 
 // === impl Allowance ===
@@ -32,7 +35,7 @@ impl Allowance {
     /// An allowance of `capacity` until `until`.
     #[must_use]
     pub const fn new(capacity: Option<Amount>, until: Time) -> Allowance {
-        Allowance { capacity, until, burst: None, due: None, asked: Amount::ZERO }
+        Allowance { capacity, until, burst: None, due: None, asked: Amount::ZERO, window: None }
     }
 
     /// This and `other` together, as long as both last.
@@ -45,6 +48,7 @@ impl Allowance {
             burst: self.burst.or(other.burst),
             due: self.due.or(other.due),
             asked: self.asked.saturating_add(other.asked),
+            window: self.window.or(other.window),
         }
     }
 

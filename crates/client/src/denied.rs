@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::Time;
+use lessor_proto::name::BadName;
 
 use crate::decision::Decision;
 use crate::fault::{Failure, Fault};
@@ -60,6 +61,31 @@ pub enum Denied {
         in_use: u32,
         /// Units that may be out.
         limit: u32,
+    },
+    /// Of a window, as many uses count as may.
+    #[error("{uses} uses in the window count, and {leased} are leased here, for another {:?}", round_up(*.retry_after))]
+    WindowFull {
+        /// The uses that count here.
+        uses: u32,
+        /// The uses that are leased here.
+        leased: u32,
+        /// The time after which it makes sense to ask again: when enough of these do not count any more, or sooner where others
+        /// may come from elsewhere.
+        retry_after: Duration,
+    },
+    /// As many keys are remembered as may be, and this is none of them.
+    #[error("{most} keys are in use, which is as many as may")]
+    TooManyKeys {
+        /// The bound.
+        most: usize,
+    },
+    /// The key makes no name of a resource.
+    #[error("{name:?} cannot be the name of a resource: it {fault}")]
+    BadKey {
+        /// The name that it would be.
+        name: Arc<str>,
+        /// The fault in it.
+        fault: BadName,
     },
     /// There may be room in a gauge, but others wait for it.
     #[error("{waiting} units are waited for already")]
@@ -125,7 +151,7 @@ impl Denied {
     /// The time after which it makes sense to ask again, exact.
     pub(crate) fn exact_retry_after(&self) -> Option<Duration> {
         match self {
-            Denied::Spent { retry_after } => Some(*retry_after),
+            Denied::Spent { retry_after } | Denied::WindowFull { retry_after, .. } => Some(*retry_after),
             Denied::TooLong { wait, .. } => Some(*wait),
             Denied::Learning { retry_after } => *retry_after,
             Denied::Domain(denial) => denial.retry_after,
@@ -155,15 +181,23 @@ impl Denied {
     pub fn is_over_limit(&self) -> bool {
         !matches!(
             self,
-            Denied::NothingLeased | Denied::Unserved(_) | Denied::Learning { .. } | Denied::Closed
+            Denied::NothingLeased
+                | Denied::Unserved(_)
+                | Denied::Learning { .. }
+                | Denied::TooManyKeys { .. }
+                | Denied::BadKey { .. }
+                | Denied::Closed
         )
     }
 
-    /// Whether the server refuses the resource: a name that no template matches, or one of the other kind. To ask again does not
+    /// Whether the resource is refused: a name that cannot be one, or that no template matches, or one of another kind. To ask again does not
     /// help as long as the configuration is what it is.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
-        matches!(self, Denied::Unserved(fault) if matches!(**fault, Fault::Failed(Failure::Refused(_))))
+        match self {
+            Denied::Unserved(fault) => matches!(**fault, Fault::Failed(Failure::Refused(_))),
+            denied => matches!(denied, Denied::BadKey { .. }),
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_proto::message::{Bands, Grant, Order};
+use lessor_proto::message::{Bands, Grant, Order, UseWindow};
 use lessor_proto::{Amount, Epoch, Time};
 
 pub use self::config::{Fallback, HoldingConfig, Kind, Rung, Surplus};
@@ -62,6 +62,8 @@ pub(crate) struct Holding {
     burst: Option<Duration>,
     /// When a unit is due, by the last grant that was adopted, of a lease that is too small to save one up.
     due: Option<Time>,
+    /// The window in which each unit is a use, by the last grant that was adopted.
+    window: Option<UseWindow>,
     /// The amount that cannot be given up at this moment: units in use of a gauge, what a node has handed out. It
     /// is no less than that since the program was last allowed less.
     in_use: Amount,
@@ -121,6 +123,7 @@ impl Holding {
             floor: None,
             burst: None,
             due: None,
+            window: None,
             in_use: Amount::ZERO,
             peak: None,
             reported: None,
@@ -165,7 +168,7 @@ impl Holding {
 
     /// With what the grantor said of saving up.
     fn saving(&self, allowance: Allowance) -> Allowance {
-        Allowance { burst: self.burst, due: self.due, ..allowance }
+        Allowance { burst: self.burst, due: self.due, window: self.window, ..allowance }
     }
 
     /// Whether units are asked for, where there is somebody to ask: the lease is too small to save one up, by its grantor.
@@ -291,10 +294,11 @@ impl Holding {
         let limited = grant.safe_capacity.filter(|&safe| safe >= 0.0);
         self.floor = grant.safe_leased.then(|| limited.unwrap_or(Amount::MAX.as_f64()));
         self.burst = grant.burst;
+        self.window = grant.window;
         self.returning = false;
         self.spare = match self.config.surplus {
             Surplus::Keep => grant.capacity.saturating_sub(self.reported_wants()),
-            Surplus::Return | Surplus::ReturnParts(_) => Amount::ZERO,
+            Surplus::Return | Surplus::ReturnParts(_) | Surplus::Yield => Amount::ZERO,
         };
         self.ack_wanted = grant.ack_wanted;
         // Without an order there are no promises to be made.

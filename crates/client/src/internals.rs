@@ -92,6 +92,13 @@ pub mod suspend {
     pub use crate::suspend::{BELIEVED, SuspendWatch};
 }
 
+/// Enforcement of a limit on the uses in any window.
+pub mod window {
+    pub use crate::window::{
+        ExactWindow, KeysOptions, WindowHolder, WindowKey, WindowKeys, WindowUsage, WindowWant,
+    };
+}
+
 /// Several limiters, gauges and domains in one request.
 pub mod together {
     pub use crate::together::Combination;

@@ -44,6 +44,7 @@
 //! | --- | --- |
 //! | [`Client`] | one for each process: it holds the leases, and renews them in the background |
 //! | [`Rate`], [`Gauge`] | an open resource: units a second, whole units in use |
+//! | [`Windows`] | a limit on the uses in any window, exact over all clients, by key |
 //! | [`Domain`] | what one tenant may do of a rate, by the policies that come with the lease |
 //! | [`Together`] | several of these in one request, all or nothing |
 //! | [`Permit`] | units of a gauge, until it is dropped; [`Decision`]: hits of a domain |
@@ -76,6 +77,7 @@ mod suspend;
 mod together;
 mod transport;
 mod waiting;
+mod window;
 
 #[cfg(feature = "shell")]
 mod shell;
@@ -95,10 +97,12 @@ pub use self::shell::Collector;
 #[cfg(feature = "shell")]
 pub use self::shell::{
     BearerToken, BuildError, Builder, Client, Closed, ConnectError, Domain, Gauge, LeaseState, Metrics,
-    OpenError, Opening, Rate, Resource, ResourceMetrics, Tls, TlsFault, Together, TokenFault,
+    OpenError, Opening, Rate, Resource, ResourceMetrics, Tls, TlsFault, Together, TokenFault, Windows,
+    WindowsOpening,
 };
 pub use self::together::{Price, Refusal, TogetherAnswer, TogetherDenied, TogetherPermit};
 pub use self::transport::Transport;
+pub use self::window::WindowUsage;
 
 /// A look at the domains of a rate: see `Rate::snapshot`.
 pub mod snapshot {

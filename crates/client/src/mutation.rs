@@ -36,13 +36,21 @@ pub enum HolderRule {
     SafeWithinLease,
     /// A grant of nothing by a server that is learning does not end safe capacity.
     SafeWhileLearning,
+    /// A use in a window is granted only under a lease that lasts until the unit is free again.
+    LeaseOutlives,
+    /// A unit is kept for the window on the fastest clock that there may be.
+    WindowOutlasted,
+    /// A refund frees the unit that would be free first.
+    RefundFirst,
+    /// What is used in a window is not given back by whoever leaves.
+    UsesLeft,
 }
 
 // === impl HolderRule ===
 
 impl HolderRule {
     /// All of them.
-    pub const ALL: [HolderRule; 12] = [
+    pub const ALL: [HolderRule; 16] = [
         HolderRule::InOrder,
         HolderRule::FromReport,
         HolderRule::RenewAdopted,
@@ -55,6 +63,10 @@ impl HolderRule {
         HolderRule::DeadlineStays,
         HolderRule::SafeWithinLease,
         HolderRule::SafeWhileLearning,
+        HolderRule::LeaseOutlives,
+        HolderRule::WindowOutlasted,
+        HolderRule::RefundFirst,
+        HolderRule::UsesLeft,
     ];
 }
 

@@ -221,6 +221,11 @@ impl Session {
         }
     }
 
+    /// Whether what is used in a window is kept by whoever leaves: not if the rule is taken out.
+    pub(crate) fn keeps_uses(&self) -> bool {
+        self.config.rules.keep(HolderRule::UsesLeft)
+    }
+
     /// The allowance of `resource`, with its floor; nothing if it is not there.
     #[must_use]
     pub fn allowance(&self, now: Time, resource: &ResourceId) -> Allowance {

@@ -25,6 +25,7 @@ mod status;
 mod stream;
 pub(crate) mod tls;
 mod together;
+mod windows;
 
 pub use bearer::{BearerToken, TokenFault};
 pub use client::{BuildError, Builder, Client, ConnectError};
@@ -40,3 +41,4 @@ pub use resource::{Closed, Gauge, Rate, Resource};
 pub use tls::Tls;
 pub use tls::pem::TlsFault;
 pub use together::Together;
+pub use windows::{Windows, WindowsOpening};

@@ -107,6 +107,7 @@ impl Counter {
             safe_capacity: None,
             burst: None,
             due: None,
+            window: None,
             generation: None,
             sharing: None,
             domains: None,

@@ -272,6 +272,7 @@ impl<'a> Words<'a> {
                 learning: self.0.next_if_eq(&"learning").is_some(),
                 learning_left: None,
                 due: None,
+                window: None,
                 generation: None,
                 sharing: None,
                 domains: None,

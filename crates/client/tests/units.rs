@@ -62,6 +62,7 @@ fn grant(units: u64, seq: u64, basis: u64) -> Grant {
         safe_capacity: None,
         burst: None,
         due: None,
+        window: None,
         generation: None,
         sharing: None,
         domains: None,

@@ -35,6 +35,9 @@ pub enum Surplus {
     Return,
     /// The same for a rate that is granted in parts of this size: a part is kept as long as some of it is wanted.
     ReturnParts(Amount),
+    /// Keep what is not used, wanted after everything that anybody wants, and say at once when less is wanted before that: the
+    /// grantor knows all the time how much it can have back. For windows.
+    Yield,
     /// Keep as much more than is wanted as the grantor gave; for nodes, which hand it out again.
     Keep,
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_proto::message::{Has, Lasts, Report};
+use lessor_proto::message::{Bands, Has, Lasts, Report};
 use lessor_proto::{Amount, Epoch, ResourceId, Time};
 
 use super::{Holding, Kind, Surplus, sum};
@@ -27,12 +27,21 @@ impl Holding {
         }
         match self.config.surplus {
             Surplus::Keep => true,
+            Surplus::Yield => self.is_yielding_news(bands, wants, held),
             Surplus::Return if self.is_lent_to(transport) => true,
             Surplus::Return | Surplus::ReturnParts(_) => {
                 let held = self.held(now);
                 self.as_amount(self.wants()) > held || self.keep() < held
             }
         }
+    }
+
+    /// Whether less is wanted before all else than was `said`, or more of anything than is held and was said, or something can
+    /// be given back.
+    fn is_yielding_news(&self, said: &Bands, wants: Amount, held: Amount) -> bool {
+        let urgent = |bands: &Bands| bands.first().map_or(0.0, |band| band.wants);
+        let (before, after) = (urgent(said), urgent(&self.config.bands));
+        after < before || wants > held && (after > before || self.wants() > sum(said)) || self.keep() < held
     }
 
     /// Whether the grantor waits for a report.
@@ -50,6 +59,11 @@ impl Holding {
     pub(crate) fn promise_fell(&self, now: Time) -> bool {
         let held = self.held(now);
         held.max(self.in_use) < self.counted || self.returning && self.keep() < held
+    }
+
+    /// Whether the grantor waits for units that come back by age, one after the other.
+    pub(crate) fn yields_by_age(&self) -> bool {
+        self.ack_wanted && self.config.surplus == Surplus::Yield
     }
 
     /// Whether the last report said something else of the demand.

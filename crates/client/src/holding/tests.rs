@@ -34,6 +34,7 @@ fn take_up(holding: &mut Holding, (now, units): (u64, u64), seq: u8, end: u64) -
         safe_capacity: None,
         burst: None,
         due: None,
+        window: None,
         sharing: None,
         domains: None,
         before: None,

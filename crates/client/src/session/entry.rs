@@ -156,12 +156,12 @@ impl Entry {
 
     /// Brings the next report forward if there is something to say; `spaced` is when the least spacing allows one.
     /// What a node frees step by step is news to those above it; a client frees its units all the time, and tells of them
-    /// when it is asked to.
+    /// when it is asked to: of those of a window, which come back by age, each time.
     pub(super) fn expedite(&mut self, now: Time, spaced: Time, kind: HolderKind) {
         if self.holding.ack_is_due(now) {
             self.due = self.due.min(if self.hurried { spaced.max(now) } else { now });
         } else if self.holding.demand_is_news(now, Transport::Poll)
-            || kind == HolderKind::Node && self.holding.promise_fell(now)
+            || (kind == HolderKind::Node || self.holding.yields_by_age()) && self.holding.promise_fell(now)
         {
             self.due = self.due.min(spaced.max(now));
         }

@@ -20,6 +20,7 @@ use super::opening::Opening;
 use super::registry::Registry;
 use super::tls::pem::TlsFault;
 use super::tls::{ClientTls, Tls};
+use super::windows::WindowsOpening;
 use crate::gauge::Semaphore;
 use crate::limiter::Limiter;
 use crate::session::{Failure, Session, SessionConfig, SessionCounts, Transport};
@@ -112,6 +113,12 @@ impl Client {
     /// Opens a gauge: whole units in use at the same time.
     pub fn gauge(&self, name: impl Into<String>) -> Opening<'_, Semaphore> {
         Opening::new(&self.registry, &self.commands, name.into())
+    }
+
+    /// Opens limits on the uses in any window, exact over all clients together: of each key that resource whose name is `prefix`
+    /// and the key.
+    pub fn windows(&self, prefix: impl Into<String>) -> WindowsOpening<'_> {
+        WindowsOpening::new(&self.registry, &self.commands, prefix.into())
     }
 
     /// The counts of what has happened so far, and the open resources. No domain is named.

@@ -10,6 +10,7 @@ use super::lease_state::LeaseState;
 use crate::demand::Estimator;
 use crate::domain::Domains;
 use crate::holding::HoldingConfig;
+use crate::window::WindowKeys;
 
 /// A command from a handle to the driver.
 #[derive(Debug)]
@@ -43,6 +44,10 @@ pub(super) enum Command {
         resource: ResourceId,
         generation: u64,
     },
+    /// Keys of windows are leased as they are asked for.
+    OpenWindows(Arc<WindowKeys>),
+    /// Keys should be looked at.
+    Windows,
     Shutdown {
         done: oneshot::Sender<()>,
     },

@@ -6,6 +6,7 @@
 mod knocks;
 mod subleases;
 mod units;
+mod windows;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use crate::domain::Scope;
 use crate::holding::{Kind, Rung};
 use crate::session::{self, Action, Change, Session, Transport};
 use crate::sublessee::Sublessee;
+use crate::window::{WindowHolder, WindowKeys};
 
 /// The interval at which the use of a rate is looked at.
 const RATE_TICK: Duration = Duration::from_millis(250);
@@ -41,6 +43,11 @@ pub(super) struct Driver {
     commands: mpsc::UnboundedReceiver<Command>,
     open: BTreeMap<ResourceId, DrivenResource>,
     subleases: Sublessee,
+    windows: WindowHolder,
+    /// The keys that those are of.
+    window_keys: Vec<Arc<WindowKeys>>,
+    /// Some of them should be looked at.
+    are_windows_called: bool,
     /// The way in use when it was last looked at.
     transport: Transport,
     /// It has been said that a server has no streams.
@@ -90,6 +97,9 @@ impl Driver {
             commands,
             open: BTreeMap::new(),
             subleases: Sublessee::default(),
+            windows: WindowHolder::new(),
+            window_keys: Vec::new(),
+            are_windows_called: false,
             clocks: clock::ClockWatch::start(),
             next_tick: Time::MAX,
             next_tell: Time::MAX,
@@ -103,6 +113,7 @@ impl Driver {
             let now = clock::now();
             self.look_at_clocks(now);
             self.observe(now);
+            self.look_at_windows(now);
             self.act(now);
             self.tell(now);
             if self.has_stopped(now) {
@@ -128,7 +139,8 @@ impl Driver {
 
     fn next_deadline(&self) -> Time {
         let end = self.stopping.as_ref().map_or(Time::MAX, |stopping| stopping.until);
-        self.session.next_deadline().min(self.next_tick).min(self.next_tell).min(end)
+        let work = self.session.next_deadline().min(self.windows.next_deadline());
+        work.min(self.next_tick).min(self.next_tell).min(end)
     }
 
     fn handle(&mut self, now: Time, event: DriverEvent) {
@@ -179,6 +191,8 @@ impl Driver {
             Command::Knock { resource, generation } => self.knock(now, &resource, generation),
             // What there is to tell is looked at after each event.
             Command::Tell => {}
+            Command::OpenWindows(keys) => self.window_keys.push(keys),
+            Command::Windows => self.are_windows_called = true,
             Command::Shutdown { done } => self.stop(now, Some(done)),
         }
     }
@@ -191,6 +205,7 @@ impl Driver {
         debug!(resource = %opening.resource, wants = opening.demand.wants().as_f64(), "opened");
         self.subleases.leave(now, &opening.resource, &mut self.session);
         self.subleases.yield_to_program(now, &opening.resource);
+        self.windows.yield_to_program(now, &opening.resource);
         self.session.add(now, opening.resource.clone(), opening.config.clone());
         self.session.set_peak(now, &opening.resource, opening.demand.peak().map(Amount::as_f64));
         opening.domains.follow(self.session.policies(&opening.resource));
@@ -273,6 +288,7 @@ impl Driver {
     fn act(&mut self, now: Time) {
         while let Some(action) = self.session.poll(now) {
             match action {
+                Action::Change(change) if self.windows.apply(now, &change, &mut self.session) => {}
                 Action::Change(change) => {
                     let resource = change.resource.clone();
                     self.tell_domain(now, &change);
@@ -324,6 +340,7 @@ impl Driver {
             held.leave(now, self.session.allowance(now, resource).until);
             self.subleases.leave(now, resource, &mut self.session);
         }
+        self.windows.leave(now, &mut self.session);
         self.next_tick = now;
         let stopping = self.stopping.get_or_insert(Stopping { until: now + GRACE, done: Vec::new() });
         stopping.done.extend(done);
@@ -331,7 +348,8 @@ impl Driver {
 
     fn has_stopped(&self, now: Time) -> bool {
         self.stopping.as_ref().is_some_and(|stopping| {
-            now >= stopping.until || (self.open.is_empty() && self.session.is_empty())
+            now >= stopping.until
+                || (self.open.is_empty() && self.windows.is_empty() && self.session.is_empty())
         })
     }
 

@@ -11,11 +11,14 @@ use super::resource::Core;
 use crate::gauge::Semaphore;
 use crate::limiter::Limiter;
 use crate::session::{SessionCounts, Transport};
+use crate::window::WindowKeys;
 
 /// The open resources, and the counts of the driver; shared by a client and its driver.
 #[derive(Debug, Default)]
 pub(super) struct Registry {
     open: Mutex<BTreeMap<ResourceId, Registered>>,
+    /// The limits on windows that were opened, by prefix. They are kept as long as the client lives: what was used in them counts.
+    windows: Mutex<BTreeMap<String, Arc<WindowKeys>>>,
     counts: Mutex<(SessionCounts, Transport)>,
     generations: AtomicU64,
 }
@@ -64,6 +67,10 @@ impl Registry {
     /// A number that no opening had before.
     pub(super) fn next_generation(&self) -> u64 {
         self.generations.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn windows(&self) -> MutexGuard<'_, BTreeMap<String, Arc<WindowKeys>>> {
+        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, BTreeMap<ResourceId, Registered>> {

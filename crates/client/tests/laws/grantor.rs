@@ -101,6 +101,7 @@ impl Books {
             safe_capacity: None,
             burst: None,
             due: None,
+            window: None,
             generation: None,
             sharing: None,
             domains: None,

@@ -1,0 +1,243 @@
+//! The keys of a limit on windows: each one a resource of its own, leased when it is first asked for and given back when it has
+//! not been for a while.
+//!
+//! The resource of a key is named by the prefix that all have, and the key. A request that finds units here touches the list of
+//! the keys and the key, and says nothing to anybody; whoever drives this learns of it when it looks the next time.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::task::Waker;
+use std::time::Duration;
+
+use lessor_proto::{Drift, ResourceId, Time};
+
+use super::{Attention, ExactWindow, WindowUsage};
+use crate::denied::Denied;
+use crate::mutation::HolderRules;
+use crate::waiting::{Clock, Waiting};
+
+/// Bytes in the name of a resource: servers take no longer names by default.
+const NAME_BYTES: usize = 256;
+
+/// A key: its resource, and what is used of it.
+#[derive(Debug)]
+pub struct WindowKey {
+    resource: ResourceId,
+    pub(super) window: ExactWindow,
+}
+
+/// Keys with the same prefix.
+#[derive(Debug)]
+pub struct WindowKeys {
+    prefix: Box<str>,
+    options: KeysOptions,
+    keys: RwLock<BTreeMap<Box<str>, Arc<WindowKey>>>,
+    /// The keys that should be looked at.
+    looks: Mutex<Vec<Arc<WindowKey>>>,
+    /// Woken when one of them should be at once.
+    notifier: Waker,
+    rules: HolderRules,
+}
+
+/// The options for keys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KeysOptions {
+    /// The most keys that are remembered at a time.
+    pub most: usize,
+    /// The limits on waiting for one key.
+    pub waiting: Waiting,
+    /// Who has a greater one is served first.
+    pub priority: i64,
+    /// The bound on the error of clocks.
+    pub drift: Drift,
+}
+
+// === impl KeysOptions ===
+
+impl Default for KeysOptions {
+    /// Ten thousand keys, a wait of 100 ms, the least of usual priorities.
+    fn default() -> KeysOptions {
+        KeysOptions {
+            most: 10_000,
+            waiting: Waiting { max_wait: Duration::from_millis(100), ..Waiting::DEFAULT },
+            priority: 0,
+            drift: Drift::DEFAULT,
+        }
+    }
+}
+
+// === impl WindowKeys ===
+
+impl WindowKeys {
+    /// No key yet. `notifier` is woken when keys should be looked at.
+    #[must_use]
+    pub fn new(prefix: &str, options: KeysOptions, notifier: Waker) -> WindowKeys {
+        WindowKeys {
+            prefix: prefix.into(),
+            options,
+            keys: RwLock::default(),
+            looks: Mutex::default(),
+            notifier,
+            rules: HolderRules::default(),
+        }
+    }
+
+    /// The same by these rules, in tests.
+    #[must_use]
+    pub fn with_rules(self, rules: HolderRules) -> WindowKeys {
+        WindowKeys { rules, ..self }
+    }
+
+    /// The beginning of the names of its resources.
+    #[must_use]
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// The options that it has.
+    #[must_use]
+    pub fn options(&self) -> KeysOptions {
+        self.options
+    }
+
+    /// Makes `n` uses of `key` at once, or none.
+    ///
+    /// # Errors
+    ///
+    /// See [`Denied`]. Nothing is taken then.
+    pub fn try_acquire(&self, key: &str, n: u32, clock: impl Fn() -> Time) -> Result<(), Denied> {
+        self.with(key, &clock, |found| {
+            let (made, attention) = found.window.attempt(n, &clock);
+            self.call(found, attention);
+            made
+        })?
+    }
+
+    /// Waits for `n` uses of `key`, in order, for `max_wait` at the longest.
+    ///
+    /// # Errors
+    ///
+    /// See [`Denied`]. Nothing is taken then.
+    pub async fn acquire_within<C: Clock>(
+        &self,
+        clock: &C,
+        key: &str,
+        n: u32,
+        max_wait: Duration,
+    ) -> Result<(), Denied> {
+        let now = || clock.now();
+        let (made, found) =
+            self.with(key, &now, |found| (found.window.attempt(n, now), Arc::clone(found)))?;
+        let (made, attention) = made;
+        self.call(&found, attention);
+        match made {
+            Err(denied) if waits(&denied) => {
+                let waiting = Waiting { max_wait, ..self.options.waiting };
+                let call = || self.call(&found, Attention::Now);
+                let waited = found.window.wait_for(clock, n, waiting, call).await;
+                // Who waited long enough hears what a look without waiting would say.
+                waited.map_err(|late| if matches!(late, Denied::TimedOut { .. }) { denied } else { late })
+            }
+            made => made,
+        }
+    }
+
+    /// Undoes up to `n` uses of `key`, and returns how many: as many as count here.
+    pub fn refund(&self, key: &str, n: u32, now: Time) -> u32 {
+        self.read().get(key).map_or(0, |found| found.window.refund(n, now))
+    }
+
+    /// The use of `key`, if it is remembered.
+    #[must_use]
+    pub fn usage(&self, key: &str, now: Time) -> Option<WindowUsage> {
+        self.read().get(key).map(|found| found.window.usage(now))
+    }
+
+    /// The number of keys that are remembered.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.read().len()
+    }
+
+    /// Whether none is.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Takes the keys that should be looked at since this was last asked.
+    pub(super) fn take_looks(&self) -> Vec<Arc<WindowKey>> {
+        std::mem::take(&mut *self.looks.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Forgets `key` if it is idle at `now`.
+    pub(super) fn retire(&self, now: Time, key: &WindowKey) -> bool {
+        let name = &key.resource.as_str()[self.prefix.len()..];
+        // Whoever asks for it does so under the same lock.
+        let mut keys = self.write();
+        let is_idle = key.window.is_idle(now);
+        if is_idle {
+            keys.remove(name);
+        }
+        is_idle
+    }
+
+    /// Looks a key up, or remembers it from here on.
+    fn with<T>(
+        &self,
+        key: &str,
+        now: &dyn Fn() -> Time,
+        call: impl FnOnce(&Arc<WindowKey>) -> T,
+    ) -> Result<T, Denied> {
+        let keys = self.read();
+        if let Some(found) = keys.get(key) {
+            return Ok(call(found));
+        }
+        drop(keys);
+        let name = format!("{}{key}", self.prefix);
+        let resource = ResourceId::new(name.as_str(), NAME_BYTES)
+            .map_err(|fault| Denied::BadKey { name: name.as_str().into(), fault })?;
+        let mut keys = self.write();
+        if keys.len() >= self.options.most && !keys.contains_key(key) {
+            return Err(Denied::TooManyKeys { most: self.options.most });
+        }
+        let made = || {
+            let window = ExactWindow::with_rules(self.options.drift, self.rules, now());
+            Arc::new(WindowKey { resource, window })
+        };
+        Ok(call(keys.entry(key.into()).or_insert_with(made)))
+    }
+
+    fn call(&self, key: &Arc<WindowKey>, attention: Attention) {
+        if attention == Attention::None {
+            return;
+        }
+        self.looks.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(key));
+        if attention == Attention::Now {
+            self.notifier.wake_by_ref();
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<Box<str>, Arc<WindowKey>>> {
+        self.keys.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<Box<str>, Arc<WindowKey>>> {
+        self.keys.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether waiting helps against a denial.
+fn waits(denied: &Denied) -> bool {
+    !matches!(denied, Denied::AboveBurst { .. } | Denied::Closed)
+}
+
+// === impl WindowKey ===
+
+impl WindowKey {
+    /// The resource that is leased.
+    #[must_use]
+    pub fn resource(&self) -> &ResourceId {
+        &self.resource
+    }
+}

@@ -1,0 +1,100 @@
+//! The want of a window: what a report says of it, and when to look again.
+//!
+//! What is spent and what is waited for is wanted as urgently as the program asks. What lies unused is kept at hand as long as it
+//! is asked for now and then, and wanted after everything that anybody wants: so it goes to whoever needs it, for one message in
+//! each direction, and stays where it was used last as long as nobody does.
+//!
+//! A fall of what is spent is told, as only the holder sees it: units are free by age. With that the grantor need not ask who
+//! has something unused when somebody waits for it.
+
+use std::time::Duration;
+
+use lessor_proto::message::{Band, Bands};
+use lessor_proto::{Amount, Time};
+
+use super::{Attention, ExactWindow, REMEMBERED};
+
+/// The want of a window at a moment.
+#[derive(Clone, PartialEq, Debug)]
+pub struct WindowWant {
+    /// What is spent and what is waited for, and what is to be kept at hand besides.
+    pub bands: Bands,
+    /// The units in use, read in the same step.
+    pub in_use: Amount,
+    /// When to look again if nothing else happens; [`Time::MAX`] if there is nothing to see.
+    pub next_look: Time,
+    /// Nothing is in use, and nobody has asked for a while.
+    pub is_idle: bool,
+}
+
+/// Who was not asked for so long keeps nothing at hand.
+const SILENT: Duration = Duration::from_secs(10);
+/// The uses of so long are wanted at hand, beside what is.
+const AHEAD: Duration = Duration::from_millis(250);
+/// The time over which uses are counted for that.
+const COUNTED: Duration = Duration::from_secs(1);
+/// No holder wants more ahead than this part of the limit.
+const MOST_AHEAD: u32 = 8;
+/// A part of a window: at such intervals a holder looks what is free by age, within the bounds.
+const LOOKS: u32 = 200;
+const LOOK: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(200)];
+
+// === impl ExactWindow ===
+
+impl ExactWindow {
+    /// What is wanted at `now`, with `priority`.
+    #[must_use]
+    pub fn want(&self, now: Time, priority: i64) -> WindowWant {
+        let mut state = self.lock();
+        state.kept.end_until(now);
+        state.attention = Attention::None;
+        if now.since(state.refused) >= REMEMBERED {
+            state.missed = 0;
+        }
+        let in_use = state.kept.units();
+        let waiting = state.queue.as_ref().map_or(0, |queue| queue.units());
+        let is_missing = waiting > 0 || state.missed > 0;
+        if !is_missing {
+            state.missing_since = None;
+        }
+        // Roughly, as whoever does not wait comes again and again for the same.
+        let missed = if state.missed > 0 { u64::from(state.missed).next_power_of_two() } else { 0 };
+        let most = state.window.map_or(u64::MAX, |window| window.limit.into());
+        let urgent = u64::from(in_use).saturating_add(waiting.max(missed)).min(most);
+        let is_silent = now.since(state.asked) >= SILENT;
+        let at_hand = u64::from(if now < state.until { state.limit } else { 0 }).saturating_sub(urgent);
+        let ahead = state.window.map_or(0, |window| {
+            let hold = self.drift.outlasting(window.length);
+            let counted = COUNTED.min(hold);
+            let made = state.kept.kept_past((now + hold).earlier(counted));
+            let expected = (Duration::from_secs(made.into()).as_secs_f64() * AHEAD.as_secs_f64()
+                / counted.as_secs_f64()) as u32;
+            u64::from(expected.min(window.limit / MOST_AHEAD))
+        });
+        let reserve = if is_silent { 0 } else { at_hand.max(ahead).min(most.saturating_sub(urgent)) };
+        let is_idle = is_silent && in_use == 0 && waiting == 0;
+        if in_use == 0 {
+            state.kept.shrink();
+        }
+        let [least, longest] = LOOK;
+        let pace = state.window.map_or(least, |window| (window.length / LOOKS).clamp(least, longest));
+        let silent_at = if is_silent { Time::MAX } else { state.asked + SILENT };
+        let free_at = state.kept.first_end().unwrap_or(Time::MAX);
+        let forget_at = if state.missed > 0 { state.refused + REMEMBERED } else { Time::MAX };
+        let next_look = silent_at.min(free_at).min(forget_at).max(now + pace);
+        let band = |priority, wants: u64| Band { priority, subclients: 1, wants: wants as f64 };
+        WindowWant {
+            bands: [band(priority, urgent), band(Band::RESERVE, reserve)].into_iter().collect(),
+            in_use: Amount::from_units(in_use.into()),
+            next_look,
+            is_idle,
+        }
+    }
+
+    /// Whether nothing is in use at `now`, and nobody has asked for a while or waits.
+    pub(super) fn is_idle(&self, now: Time) -> bool {
+        let mut state = self.lock();
+        state.kept.end_until(now);
+        state.queue.is_none() && state.kept.units() == 0 && now.since(state.asked) >= SILENT
+    }
+}
