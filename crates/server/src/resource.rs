@@ -195,7 +195,7 @@ impl Resource {
             moves_ranks = !(had_one && template.is_but_for_capacity_and_caps(&self.terms));
             let before = std::mem::replace(&mut self.terms, template);
             self.change_domains(&before);
-            self.change_kind(before.kind);
+            self.change_kind(&before);
             self.cap_anew(&before, cx);
             if self.terms.policy.is_bounded() {
                 self.ask_for_lease(cx);

@@ -33,6 +33,9 @@ fn shown(template: &Template) -> String {
     {
         burst.push_str(&cap.map_or(String::new(), |most| format!(" {name} up to {most}")));
     }
+    if let Some(window) = template.window {
+        burst.push_str(&format!(" window={window:?}"));
+    }
     let domains = template.domains.as_ref().map(domains).unwrap_or_default();
     format!(
         "{glob:?} capacity={capacity} safe={safe_capacity:?} {kind:?} {policy:?} \
@@ -151,7 +154,15 @@ fn every_file_in_configs_is_good() {
     names.sort();
     assert_eq!(
         names,
-        ["doorman.yaml", "leaf.yaml", "orders.yaml", "quickstart.yaml", "root.yaml", "tenants.yaml"]
+        [
+            "doorman.yaml",
+            "leaf.yaml",
+            "orders.yaml",
+            "quickstart.yaml",
+            "root.yaml",
+            "tenants.yaml",
+            "windows.yaml"
+        ]
     );
 }
 

@@ -53,6 +53,7 @@ fn used_when_it_is_over(without: Option<Mutation>, safe: f64, learning: Option<b
         safe_capacity: Some(safe),
         burst: None,
         due: None,
+        window: None,
         generation: None,
         sharing: None,
         domains: None,

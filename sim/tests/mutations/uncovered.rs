@@ -51,6 +51,7 @@ fn hear_above(node: &mut Node, now: Time, seq: u64) {
             safe_leased: false,
             safe_capacity: None,
             due: None,
+            window: None,
             generation: None,
             sharing: None,
             domains: None,

@@ -28,6 +28,7 @@ pub(crate) fn grant(resource: &ResourceId, units: u64) -> Grant {
         safe_capacity: None,
         burst: None,
         due: None,
+        window: None,
         generation: None,
         sharing: None,
         domains: None,

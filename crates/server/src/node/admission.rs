@@ -84,7 +84,7 @@ impl Node {
                     return Err(unknown(&self.repository, index, &report.resource));
                 };
                 if !self.shows_other_kind(now, &template, report) {
-                    check_kind(&template, index, report)?;
+                    check_kind(&template, ask.kind, index, report)?;
                 }
                 admit_legacy(&template, ask, &self.config)?;
                 let more = Room { resources: room.resources + 1, holdings: room.holdings + 1 };

@@ -28,6 +28,8 @@ pub enum Field {
     Rotate,
     /// [`Template::quantum`].
     Quantum,
+    /// [`Template::window`].
+    Window,
     /// [`Template::legacy`].
     Legacy,
     /// The time for which [`Legacy::Sticky`](super::Legacy::Sticky) holds.
@@ -133,6 +135,32 @@ pub enum Problem {
         /// The lease length.
         lease: Duration,
     },
+    /// No use in the window would be granted, as a lease must last until it is over.
+    #[error(
+        "lease_length {} is too short for window {window:?}, in which a use is granted only if the lease outlasts it; wanted at \
+         least {}: 1.01 windows and two refresh intervals",
+        .lease.as_secs_f64(), .wanted.as_secs_f64()
+    )]
+    LeaseShorterThanWindow {
+        /// The lease length.
+        lease: Duration,
+        /// The window.
+        window: Duration,
+        /// The least lease length.
+        wanted: Duration,
+    },
+    /// A server that begins without a record would forget uses that still count.
+    #[error(
+        "learning_mode_duration {} is shorter than lease_length {}: a server that begins without a record would forget uses in \
+         the window; wanted at least a lease",
+        .learning.as_secs_f64(), .lease.as_secs_f64()
+    )]
+    WindowForgotten {
+        /// The time for which it learns.
+        learning: Duration,
+        /// The lease length.
+        lease: Duration,
+    },
     /// A field says something about what this template has not.
     #[error("{field} {found}; wanted {wanted}")]
     Misplaced {
@@ -160,6 +188,7 @@ impl Field {
             Field::LearningModeDuration => "learning_mode_duration",
             Field::Rotate => "rotate",
             Field::Quantum => "quantum",
+            Field::Window => "window",
             Field::Legacy => "legacy",
             Field::LegacyHold => "legacy_hold",
             Field::LegacyMaxFraction => "legacy_max_fraction",
@@ -196,7 +225,10 @@ impl Problem {
             Problem::QuantumLongerThanLease { .. } => Field::Quantum,
             Problem::HoldShorterThanLease { .. } => Field::LegacyHold,
             Problem::SafeLeaseShorterThanLease { .. } => Field::SafeLease,
-            Problem::LeaseShorterThanRefresh { .. } => Field::LeaseLength,
+            Problem::LeaseShorterThanRefresh { .. } | Problem::LeaseShorterThanWindow { .. } => {
+                Field::LeaseLength
+            }
+            Problem::WindowForgotten { .. } => Field::LearningModeDuration,
         }
     }
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use lessor_algorithms::SharePolicy;
 use lessor_algorithms::rotation::Rotate;
 use lessor_client::internals::limiter::Limiter;
-use lessor_proto::Amount;
-use lessor_proto::message::Band;
+use lessor_proto::message::{Band, UseWindow};
+use lessor_proto::{Amount, Drift};
 
 use super::Glob;
 use super::domains::Domains;
@@ -46,6 +46,9 @@ pub struct Template {
     pub rotate: Option<Rotate>,
     /// Of a gauge: how long a turn lasts; absent: a refresh interval.
     pub quantum: Option<Duration>,
+    /// Of a gauge: each unit is a use in a window of this length, and comes back by itself when it has passed; absent: units are
+    /// in use until they are given back.
+    pub window: Option<Duration>,
     /// The treatment of holders that draw no incarnation, such as Doorman's clients.
     pub legacy: Legacy,
     /// The part of the capacity that all of them together may have.
@@ -138,6 +141,7 @@ impl Template {
             learning: Duration::ZERO,
             rotate: None,
             quantum: None,
+            window: None,
             legacy: Legacy::default(),
             legacy_max_fraction: Fraction::ALL,
             spare_to_nodes: None,
@@ -191,6 +195,10 @@ impl Template {
     #[must_use]
     pub fn turns(&self) -> Option<(Rotate, Duration)> {
         let quantum = self.quantum.unwrap_or(self.refresh_interval);
+        if self.window.is_some() {
+            // A unit that is spent goes nowhere for the rest of its window.
+            return self.has_turns().then_some((Rotate::None, quantum.max(LEAST_QUANTUM)));
+        }
         self.has_turns().then(|| (self.rotate.unwrap_or(Rotate::Fair), quantum.max(LEAST_QUANTUM)))
     }
 
@@ -265,6 +273,18 @@ impl Template {
     pub fn told_burst(&self) -> Option<Duration> {
         (self.kind == Kind::Rate && self.part.is_none())
             .then(|| self.burst.unwrap_or(Template::DEFAULT_BURST))
+    }
+
+    /// The window that holders are told, and how many uses it may have.
+    #[must_use]
+    pub fn use_window(&self) -> Option<UseWindow> {
+        let limit = u32::try_from(self.capacity.floor_units()).unwrap_or(u32::MAX);
+        self.window.map(|length| UseWindow { length, limit })
+    }
+
+    /// The steps in which a lease is cut short where its window leaves little of it: an eighth of that little.
+    pub(crate) fn lease_step(&self, drift: Drift) -> Option<Duration> {
+        self.window.map(|window| self.lease_length.saturating_sub(drift.outlasting(window)) / 8)
     }
 
     /// The longest that a grant may count: after so long without a word all that was granted is over.

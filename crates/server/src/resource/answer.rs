@@ -132,7 +132,8 @@ impl Resource {
     /// The length of a lease that counts from the last report of the child at `slot`; absent if it would be over.
     pub(super) fn length(&self, now: Time, slot: Slot, cx: CallContext<'_>) -> Option<Duration> {
         let child = self.holders.at(slot);
-        let full = match child.provisional {
+        // A shorter one allows no use in a window.
+        let full = match child.provisional && self.terms.window.is_none() {
             true => self.terms.lease_length.min(self.terms.refresh_interval * 2),
             false => self.terms.lease_length,
         };
@@ -144,7 +145,7 @@ impl Resource {
         let drift = cx.config.drift;
         let length = match cx.config.rules.keep(Rule::NestedEnd) {
             false => full,
-            true => self.supply.length(now, child.basis, full, drift)?,
+            true => self.supply.length(now, child.basis, (full, self.terms.lease_step(drift)), drift)?,
         };
         (child.basis + length > now).then_some(length)
     }
@@ -197,6 +198,7 @@ impl Resource {
             safe_capacity: self.advice(slot),
             burst: self.terms.told_burst(),
             due: self.unit_due(slot, granted.amount),
+            window: self.terms.use_window(),
             generation: Some(self.generation()),
             sharing: Some(self.sharing()),
             domains: None,

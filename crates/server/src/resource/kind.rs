@@ -9,7 +9,7 @@
 //! has been written anew.
 
 use lessor_proto::ResourceId;
-use lessor_proto::message::{Ask, Grant, Refusal, Report};
+use lessor_proto::message::{Ask, Grant, HolderKind, Refusal, Report};
 
 use super::identity::holder;
 use super::slab::Slot;
@@ -45,19 +45,29 @@ impl CountedKind {
 }
 
 /// Refuses a report that takes the resource for one of another kind than `template` says.
-pub(crate) fn check_kind(template: &Template, index: usize, report: &Report) -> Result<(), Refusal> {
-    if fits(template, report) {
+pub(crate) fn check_kind(
+    template: &Template,
+    who: HolderKind,
+    index: usize,
+    report: &Report,
+) -> Result<(), Refusal> {
+    let (is_of_kind, keeps_to_it) = (fits(template, report), keeps_to_window(template, who, report));
+    if is_of_kind && keeps_to_it {
         return Ok(());
     }
-    let name = |kind| match kind {
+    let name = |kind, is_window| match kind {
         Kind::Rate => "a rate",
+        Kind::Gauge if is_window => "a limit on windows",
         Kind::Gauge => "a gauge",
     };
     let other = if template.kind == Kind::Rate { Kind::Gauge } else { Kind::Rate };
+    let found = if is_of_kind { template.kind } else { other };
+    let field = if is_of_kind { "reserve" } else { "integer" };
+    let wanted = name(template.kind, template.window.is_some());
     Err(Refusal::Invalid {
-        field: format!("resource[{index}].integer"),
-        found: format!("opens {:?} as {}", report.resource.as_str(), name(other)),
-        wanted: format!("{}, as template {:?} says", name(template.kind), template.glob.as_str()),
+        field: format!("resource[{index}].{field}"),
+        found: format!("opens {:?} as {}", report.resource.as_str(), name(found, report.reserve().is_some())),
+        wanted: format!("{wanted}, as template {:?} says", template.glob.as_str()),
     })
 }
 
@@ -65,6 +75,11 @@ pub(crate) fn check_kind(template: &Template, index: usize, report: &Report) -> 
 fn fits(template: &Template, report: &Report) -> bool {
     let counts = template.policy != SharePolicy::None;
     report.integer.filter(|_| counts).is_none_or(|integer| integer == (template.kind == Kind::Gauge))
+}
+
+/// Whether a client says that it keeps units for the window where there is one, and only there. Those below a node say so to that.
+fn keeps_to_window(template: &Template, who: HolderKind, report: &Report) -> bool {
+    who == HolderKind::Node || report.reserve().is_some() == template.window.is_some()
 }
 
 // === impl Resource ===
@@ -85,10 +100,10 @@ impl Resource {
             // What it has from an earlier leader is a part of the ghost until it is claimed.
             self.changes_kind() && (is_charged || shows_earlier(report, config.epoch))
         };
-        if fits(&self.terms, report) || gives_back() {
+        if gives_back() {
             return Ok(());
         }
-        check_kind(&self.terms, index, report)
+        check_kind(&self.terms, ask.kind, index, report)
     }
 
     /// The generation of what is granted: each kind has its own.
@@ -115,9 +130,13 @@ impl Resource {
         self.terms.kind == Kind::Gauge || self.changes_kind()
     }
 
-    /// The template was of another kind before.
-    pub(super) fn change_kind(&mut self, before: Kind) {
-        if before == self.terms.kind {
+    /// The template was another one before, perhaps of another kind. Units in use and uses in a window cannot be added up
+    /// either; of another window, or another limit on it, everybody is told.
+    pub(super) fn change_kind(&mut self, before: &Template) {
+        if before.kind == self.terms.kind && before.window.is_some() == self.terms.window.is_some() {
+            if before.use_window() != self.terms.use_window() {
+                self.owe_all();
+            }
             return;
         }
         self.counted.is_changing = self.ledger.rules().keep(Rule::KindAfterOther);

@@ -313,6 +313,7 @@ impl Resource {
             safe_capacity: Some(self.safe_capacity()),
             burst: self.terms.told_burst(),
             due: None,
+            window: None,
             sharing: Some(self.sharing()),
             domains: None,
             before: None,

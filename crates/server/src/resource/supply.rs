@@ -123,8 +123,14 @@ impl Supply {
     /// out.
     ///
     /// A shorter one is cut to whole eighths of `length`, so that the same is granted for a while and renewals need
-    /// not say how long they are.
-    pub(super) fn length(&self, now: Time, basis: Time, length: Duration, drift: Drift) -> Option<Duration> {
+    /// not say how long they are; or by whole steps, where an eighth would be too much.
+    pub(super) fn length(
+        &self,
+        now: Time,
+        basis: Time,
+        (length, step): (Duration, Option<Duration>),
+        drift: Drift,
+    ) -> Option<Duration> {
         let SupplySource::Leased { until, .. } = self.source else { return Some(length) };
         if until <= now {
             return None;
@@ -133,9 +139,18 @@ impl Supply {
         if longest >= length {
             return Some(length);
         }
-        let eighth = length / 8;
-        let eighths = longest.as_nanos().checked_div(eighth.as_nanos()).unwrap_or(0);
-        let whole = eighth * u32::try_from(eighths).unwrap_or(0);
+        let whole = match step {
+            Some(step) => {
+                let steps = (length - longest).as_nanos().div_ceil(step.as_nanos().max(1));
+                let cut = u32::try_from(steps).ok().and_then(|steps| step.checked_mul(steps));
+                length.saturating_sub(cut.unwrap_or(length))
+            }
+            None => {
+                let eighth = length / 8;
+                let eighths = longest.as_nanos().checked_div(eighth.as_nanos()).unwrap_or(0);
+                eighth * u32::try_from(eighths).unwrap_or(0)
+            }
+        };
         Some(if whole.is_zero() { longest } else { whole }).filter(|length| !length.is_zero())
     }
 }

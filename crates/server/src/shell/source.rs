@@ -11,6 +11,7 @@
 //!     kind: rate                     # rate (default) or gauge: things in flight, whole units
 //!     # rotate: fair                 # gauges only, when there are too few units: fair (default), sticky or none
 //!     # quantum: 5s                  # gauges only: how long a turn lasts, from 100ms; absent: refresh_interval
+//!     # window: 1m                   # gauges only: capacity is a limit on the uses in any window of this length, for all together
 //!     legacy: expire                 # clients without incarnation: deny, expire (default), sticky
 //!     legacy_hold: 1h                # with sticky: how long their leases count at most
 //!     legacy_max_fraction: 1         # how much of the capacity they may have together

@@ -65,6 +65,7 @@ pub(super) fn hear_above(node: &mut Node, now: Time, seq: u64, before: Option<u6
             safe_leased: false,
             safe_capacity: None,
             due: None,
+            window: None,
             generation: None,
             sharing: None,
             domains: None,

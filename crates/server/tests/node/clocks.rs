@@ -50,6 +50,7 @@ fn leaf() -> Node {
         safe_leased: false,
         safe_capacity: None,
         due: None,
+        window: None,
         generation: None,
         sharing: None,
         domains: None,

@@ -53,6 +53,7 @@ fn lease(name: &str, incarnation: u64, amount: u64, token: u64) -> (Grant, Time)
         safe_capacity: None,
         burst: None,
         due: None,
+        window: None,
         generation: None,
         sharing: None,
         domains: None,

@@ -88,6 +88,7 @@ fn answer_with(path: &[&str], seq: u64, units: u64, learning: bool) -> Answer {
         safe_leased: false,
         safe_capacity: None,
         due: None,
+        window: None,
         generation: None,
         sharing: None,
         domains: None,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lessor_algorithms::rotation::Rotate;
-use lessor_proto::Amount;
+use lessor_proto::{Amount, Drift};
 
 use super::{Kind, LEAST_QUANTUM, SafeCapacity, Template};
 use crate::repository::fraction::Fraction;
@@ -17,6 +17,9 @@ const MAX_SECONDS: f64 = 365.0 * 86_400.0;
 
 /// Clocks and the wakeups of waiting tasks are no finer than this.
 const LEAST_BURST: Duration = Duration::from_millis(1);
+
+/// A shorter window is over before anybody hears of a use in it.
+const LEAST_WINDOW: Duration = Duration::from_millis(100);
 
 const UNITS_WANTED: &str = "a number from 0 to 18446744073709";
 const SAFE_WANTED: &str = "a number from 0 to 18446744073709, or -1 for no limit";
@@ -84,6 +87,7 @@ impl Template {
         problems.extend(self.floor_problems());
         problems.extend(self.burst_problem());
         problems.extend(self.domains_problem());
+        problems.extend(self.window_problems());
         problems
     }
 
@@ -170,6 +174,52 @@ impl Template {
             _ => return None,
         };
         Some(Problem::Time { field, value, found, wanted: BURST_WANTED })
+    }
+
+    /// The problems with the window in which each unit is a use.
+    fn window_problems(&self) -> Vec<Problem> {
+        let Some(window) = self.window else { return Vec::new() };
+        let misplaced = |field, found, wanted| Problem::Misplaced { field, found, wanted };
+        if self.kind == Kind::Rate {
+            return vec![misplaced(Field::Window, "is about whole uses, and this is a rate", "kind: gauge")];
+        }
+        let mut problems = Vec::new();
+        if !self.policy.is_bounded() {
+            let wanted = "FAIR_SHARE or PROPORTIONAL_SHARE";
+            problems.push(misplaced(Field::Window, "has a limit that all share", wanted));
+        }
+        for (field, is_given) in
+            [(Field::Rotate, self.rotate.is_some()), (Field::Quantum, self.quantum.is_some())]
+        {
+            let found =
+                "is about units that are given back, and those of a window are spent until it has passed";
+            let is_misplaced = is_given && self.policy.is_bounded();
+            problems.extend(is_misplaced.then(|| misplaced(field, found, "no window")));
+        }
+        if matches!(self.legacy, Legacy::Sticky { .. }) {
+            let found = "is about clients that know of no windows, and are refused";
+            problems.push(misplaced(Field::Legacy, found, "deny or expire"));
+        }
+        if self.capacity > Amount::from_units(u32::MAX.into()) {
+            let (field, value) = (Field::Capacity, self.capacity.as_f64());
+            let (found, wanted) = ("is too large for a window", "at most 4294967295 uses");
+            problems.push(Problem::Number { field, value, found, wanted });
+        }
+        if window < LEAST_WINDOW {
+            let (field, found, wanted) = (Field::Window, "is too short", "at least 100ms");
+            problems.push(Problem::Time { field, value: window, found, wanted });
+        }
+        // A use is kept for longer than its window, as clocks err, and a lease is renewed before it must be.
+        let least = Drift::DEFAULT.outlasting(window).saturating_add(self.refresh_interval * 2);
+        let wanted =
+            Duration::from_secs(least.as_nanos().div_ceil(1_000_000_000).try_into().unwrap_or(u64::MAX));
+        if self.lease_length < wanted {
+            problems.push(Problem::LeaseShorterThanWindow { lease: self.lease_length, window, wanted });
+        }
+        if self.learning < self.lease_length {
+            problems.push(Problem::WindowForgotten { learning: self.learning, lease: self.lease_length });
+        }
+        problems
     }
 
     /// The problem with there being policies of domains, if there is one.

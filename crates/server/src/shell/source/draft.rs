@@ -24,6 +24,7 @@ const TEMPLATE: &[&str] = &[
     "kind",
     "rotate",
     "quantum",
+    "window",
     "legacy",
     "legacy_hold",
     "legacy_max_fraction",
@@ -51,12 +52,13 @@ const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
 /// The fields of a template that the rules for several of them may find wrong.
-const PLACED: [Field; 14] = [
+const PLACED: [Field; 15] = [
     Field::IdentifierGlob,
     Field::Capacity,
     Field::SafeCapacity,
     Field::Rotate,
     Field::Quantum,
+    Field::Window,
     Field::Legacy,
     Field::LegacyHold,
     Field::LegacyMaxFraction,
@@ -81,6 +83,7 @@ pub(super) struct Draft {
 struct KindFields {
     rotate: Option<Rotate>,
     quantum: Option<Duration>,
+    window: Option<Duration>,
     spare_to_nodes: Option<Fraction>,
     safe_fraction: Option<Fraction>,
     burst: Option<Duration>,
@@ -134,6 +137,8 @@ pub(super) fn draft(notes: &mut Notes, index: usize, node: &YamlNode) -> Option<
         learning: algorithm.learning,
         rotate: own.rotate,
         quantum: own.quantum,
+        // Every lease is too short for it that cannot be read.
+        window: own.window.filter(|_| lease_is_known),
         legacy: legacy(notes, &at, algorithm.lease_length),
         legacy_max_fraction: fraction(notes, &at, Field::LegacyMaxFraction).or(Fraction::ALL),
         spare_to_nodes: own.spare_to_nodes,
@@ -300,6 +305,7 @@ impl KindFields {
         KindFields {
             rotate: notes.read(at, "rotate", scalar::rotate).is(),
             quantum: time(notes, at, "quantum").is(),
+            window: time(notes, at, "window").is(),
             spare_to_nodes: fraction(notes, at, Field::SpareToNodes).is(),
             safe_fraction: fraction(notes, at, Field::SafeFraction).is(),
             burst: time(notes, at, "burst").is(),
