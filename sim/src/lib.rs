@@ -57,4 +57,5 @@ pub mod swarm;
 pub mod tenants;
 pub mod tiers;
 mod trace;
+pub mod windows;
 pub mod workload;

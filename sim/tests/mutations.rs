@@ -29,6 +29,7 @@ mod mutations {
     pub(crate) mod uncovered;
     pub(crate) mod units;
     pub(crate) mod unwritten;
+    pub(crate) mod windows;
 }
 #[path = "units/world.rs"]
 #[expect(dead_code, reason = "tests of units do more with it")]
@@ -39,7 +40,7 @@ use lessor_sim::plan::LimitPlan;
 use lessor_sim::swarm::{Options, plan, run_one};
 use mutations::{
     claims, debt, domains, earlier, fence, inherited, instant, kinds, late, loans, memory, names, numbers,
-    pollers, rests, safe, shown, turns, twice, uncovered, units, unwritten,
+    pollers, rests, safe, shown, turns, twice, uncovered, units, unwritten, windows,
 };
 
 /// A story of what is broken with a rule taken out, or with none.
@@ -72,12 +73,16 @@ fn holder(mutation: HolderRule) -> Noticed {
         // Simulations notice it about once in a thousand seeds (1946: I1; 2467: I4).
         HolderRule::Fence => Noticed::Story(fence::back_to_the_deposed),
         HolderRule::OutIsHeld => Swarm(20), // 0, 1, 2: I12
-        HolderRule::UnitsHeld => Swarm(50), // 0, 1, 5: I9
+        HolderRule::UnitsHeld => Both(50, windows::that_are_recalled), // 0, 1, 5: I9
         HolderRule::UnitsAreUnits => Noticed::Story(kinds::units_told_as_a_rate),
         HolderRule::UseReadAfter => Both(60, units::taken_while_given_back), // 1, 3, 6: I9
         HolderRule::DeadlineStays => Noticed::Story(units::expired),
         // Nothing is advised in a simulation.
         HolderRule::SafeWithinLease => Noticed::Story(safe::above_the_last_lease),
+        HolderRule::LeaseOutlives => Noticed::Story(windows::of_one_that_is_cut_off),
+        HolderRule::WindowOutlasted => Noticed::Story(windows::on_fast_clocks),
+        HolderRule::RefundFirst => Noticed::Story(windows::of_which_one_is_undone),
+        HolderRule::UsesLeft => Noticed::Story(windows::of_some_who_leave),
         HolderRule::SafeWhileLearning => Noticed::Story(safe::under_a_server_that_learns),
     }
 }

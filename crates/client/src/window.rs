@@ -93,6 +93,8 @@ struct WindowState {
     /// When it was last asked for anything.
     asked: Time,
     attention: Attention,
+    /// What was wanted before all else when it was looked at last.
+    said: u64,
     /// Nothing can be had any more: somebody else in this process holds the resource, or it is given back.
     is_barred: bool,
     /// Why nothing is leased, where that is known.
@@ -148,7 +150,8 @@ impl ExactWindow {
     }
 
     /// The same by these rules, asked for first at `now`.
-    pub(crate) fn with_rules(drift: Drift, rules: HolderRules, now: Time) -> ExactWindow {
+    #[must_use]
+    pub fn with_rules(drift: Drift, rules: HolderRules, now: Time) -> ExactWindow {
         let state = WindowState {
             limit: 0,
             until: Time::ZERO,
@@ -160,6 +163,7 @@ impl ExactWindow {
             refused: Time::ZERO,
             asked: now,
             attention: Attention::None,
+            said: 0,
             is_barred: false,
             unserved: None,
         };
@@ -208,7 +212,7 @@ impl ExactWindow {
             Err(Denied::AboveBurst { .. }) => Attention::None,
             Err(_) => {
                 state.miss(now, n);
-                Attention::Now
+                state.missing_is_news()
             }
         };
         (made, state.call(attention))
@@ -336,6 +340,21 @@ impl WindowState {
         self.missed = self.missed.saturating_add(n);
         self.missing_since.get_or_insert(now);
         self.refused = now;
+    }
+
+    /// The units that are wanted before all else: those in use, and what is missing, roughly, as whoever does not wait comes again
+    /// and again for the same.
+    fn urgent(&self) -> u64 {
+        let waiting = self.queue.as_ref().map_or(0, |queue| queue.units());
+        let missing = waiting.max(self.missed.into());
+        let missing = if missing > 0 { missing.checked_next_power_of_two().unwrap_or(missing) } else { 0 };
+        let most = self.window.map_or(u64::MAX, |window| window.limit.into());
+        u64::from(self.kept.units()).saturating_add(missing).min(most)
+    }
+
+    /// The look that something missing asks for: at once if more is wanted by that than was said.
+    fn missing_is_news(&self) -> Attention {
+        if self.urgent() > self.said { Attention::Now } else { Attention::Soon }
     }
 
     /// Asks for that look, unless it has been asked for already.

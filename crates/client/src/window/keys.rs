@@ -133,7 +133,7 @@ impl WindowKeys {
         match made {
             Err(denied) if waits(&denied) => {
                 let waiting = Waiting { max_wait, ..self.options.waiting };
-                let call = || self.call(&found, Attention::Now);
+                let call = |attention| self.call(&found, attention);
                 let waited = found.window.wait_for(clock, n, waiting, call).await;
                 // Who waited long enough hears what a look without waiting would say.
                 waited.map_err(|late| if matches!(late, Denied::TimedOut { .. }) { denied } else { late })

@@ -159,7 +159,8 @@ fn who_waits_is_served_in_order_when_units_come_back_or_from_elsewhere() {
     let calls = std::cell::Cell::new(0);
     let mut tasks = Tasks::new(&clock);
     window.try_acquire(2, || clock.now()).unwrap();
-    let wait = |n| window.wait_for(&clock, n, waiting, || calls.set(calls.get() + 1));
+    let call = |attention| calls.set(calls.get() + u32::from(attention == Attention::Now));
+    let wait = |n| window.wait_for(&clock, n, waiting, call);
     let [first, second, third] = [1, 2, 1].map(|n| tasks.spawn(wait(n)));
     assert_eq!(calls.get(), 1, "the driver is called once");
     tasks.spawn(wait(1));

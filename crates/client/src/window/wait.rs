@@ -17,16 +17,15 @@ impl ExactWindow {
         clock: &C,
         n: u32,
         waiting: Waiting,
-        call: impl Fn(),
+        call: impl Fn(Attention),
     ) -> Result<(), Denied> {
         let ticket = {
             let mut state = self.lock();
             let ticket = state.join(clock.now(), n, waiting)?;
-            let attention = state.call(Attention::Now);
+            let attention = state.missing_is_news();
+            let attention = state.call(attention);
             drop(state);
-            if attention == Attention::Now {
-                call();
-            }
+            call(attention);
             ticket
         };
         wait(self, clock, ticket, clock.now(), waiting).await

@@ -57,10 +57,9 @@ impl ExactWindow {
         if !is_missing {
             state.missing_since = None;
         }
-        // Roughly, as whoever does not wait comes again and again for the same.
-        let missed = if state.missed > 0 { u64::from(state.missed).next_power_of_two() } else { 0 };
         let most = state.window.map_or(u64::MAX, |window| window.limit.into());
-        let urgent = u64::from(in_use).saturating_add(waiting.max(missed)).min(most);
+        let urgent = state.urgent();
+        state.said = urgent;
         let is_silent = now.since(state.asked) >= SILENT;
         let at_hand = u64::from(if now < state.until { state.limit } else { 0 }).saturating_sub(urgent);
         let ahead = state.window.map_or(0, |window| {
