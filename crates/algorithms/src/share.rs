@@ -7,8 +7,6 @@ mod fair;
 mod priority;
 mod proportional;
 
-use std::cell::Cell;
-
 use crate::curve::Curve;
 use priority::{Band, Bands};
 
@@ -57,8 +55,6 @@ pub struct Shares {
     bands: Bands,
     /// The number of demands.
     len: usize,
-    /// The level that was found last, with its priority: it is asked for again and again between two changes.
-    found: Cell<Option<(i64, f64)>>,
 }
 
 // === impl SharePolicy ===
@@ -91,7 +87,7 @@ impl Shares {
     #[must_use]
     pub fn new(policy: SharePolicy, capacity: f64) -> Shares {
         assert!(capacity >= 0.0, "capacity {capacity} is negative");
-        Shares { policy, capacity, bands: Bands::default(), len: 0, found: Cell::new(None) }
+        Shares { policy, capacity, bands: Bands::default(), len: 0 }
     }
 
     /// The policy by which the capacity is divided.
@@ -119,7 +115,6 @@ impl Shares {
     pub fn set_capacity(&mut self, capacity: f64) {
         assert!(capacity >= 0.0, "capacity {capacity} is negative");
         self.capacity = capacity;
-        self.found.set(None);
     }
 
     /// Adds a demand. Equal ones count each for itself.
@@ -132,7 +127,6 @@ impl Shares {
         assert!(demand.wants >= 0.0 && demand.wants.is_finite(), "{demand:?} wants no amount");
         self.bands.insert(&demand.scaled());
         self.len += 1;
-        self.found.set(None);
     }
 
     /// Takes out a demand. To change one, remove it as it was and insert it as it is to be.
@@ -143,7 +137,6 @@ impl Shares {
     pub fn remove(&mut self, demand: &Demand) {
         self.bands.remove(&demand.scaled());
         self.len -= 1;
-        self.found.set(None);
     }
 
     /// The units that a demand which has been inserted gets: never more than it wants.
@@ -170,18 +163,11 @@ impl Shares {
         if self.policy != SharePolicy::FairShare {
             return None;
         }
-        if let Some((of, level)) = self.found.get()
-            && of == priority
-        {
-            return Some(level);
-        }
-        let level = match self.bands.band(priority, self.capacity / UNIT) {
+        Some(match self.bands.band(priority, self.capacity / UNIT) {
             Some(band) => fair::level(&band) * UNIT,
             None if self.capacity_for(priority) > 0.0 => f64::INFINITY,
             None => 0.0,
-        };
-        self.found.set(Some((priority, level)));
-        Some(level)
+        })
     }
 
     /// The part of the capacity that the wants of all greater priorities leave, in units; whether or not a demand

@@ -27,7 +27,7 @@ impl Holding {
         }
         match self.config.surplus {
             Surplus::Keep => true,
-            Surplus::Yield => self.is_yielding_news(bands, wants, held),
+            Surplus::Yield => self.is_yielding_news(bands, now),
             Surplus::Return if self.is_lent_to(transport) => true,
             Surplus::Return | Surplus::ReturnParts(_) => {
                 let held = self.held(now);
@@ -38,7 +38,8 @@ impl Holding {
 
     /// Whether less is wanted before all else than was `said`, or more of anything than is held and was said, or something can
     /// be given back.
-    fn is_yielding_news(&self, said: &Bands, wants: Amount, held: Amount) -> bool {
+    fn is_yielding_news(&self, said: &Bands, now: Time) -> bool {
+        let (wants, held) = (self.as_amount(self.wants()), self.held(now));
         let urgent = |bands: &Bands| bands.first().map_or(0.0, |band| band.wants);
         let (before, after) = (urgent(said), urgent(&self.config.bands));
         after < before || wants > held && (after > before || self.wants() > sum(said)) || self.keep() < held
