@@ -54,6 +54,7 @@ pub mod node;
 pub mod record;
 pub mod repository;
 pub mod resource;
+pub mod revision;
 #[cfg(feature = "shell")]
 pub mod shell;
 mod streams;
