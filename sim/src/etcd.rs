@@ -41,6 +41,8 @@ struct KeyChange {
 #[derive(Clone, Debug)]
 struct KeyWatch {
     key: String,
+    /// Whether all keys are watched that begin so.
+    is_prefix: bool,
     /// The next revision that is to be shown.
     next: u64,
 }
@@ -116,6 +118,14 @@ impl Etcd {
                 false => Err(Failure::LeaseNotFound),
             },
             Call::Campaign { lease, key, value } => self.campaign(*lease, key, value),
+            Call::Put { lease, key, value } => match self.leases.contains_key(lease) {
+                true => {
+                    self.revision += 1;
+                    self.set(key, value.as_bytes(), Some(*lease));
+                    Ok(Answer::Put)
+                }
+                false => Err(Failure::LeaseNotFound),
+            },
             Call::Read { key } => {
                 Ok(Answer::Read { stored: self.keys.get(key).cloned(), revision: self.revision })
             }
@@ -149,6 +159,12 @@ impl Etcd {
     /// Puts a key by hand.
     pub fn put(&mut self, key: &str, value: &str) {
         self.revision += 1;
+        self.set(key, value.as_bytes(), None);
+    }
+
+    /// The same with a value that need not be text.
+    pub fn put_bytes(&mut self, key: &str, value: &[u8]) {
+        self.revision += 1;
         self.set(key, value, None);
     }
 
@@ -170,9 +186,19 @@ impl Etcd {
         self.watches.clear();
     }
 
+    /// This is a copy that takes the place of `other`: leases that it grants are none of those that the other has granted.
+    pub fn go_on_from(&mut self, other: &Etcd) {
+        self.granted = self.granted.max(other.granted);
+    }
+
     /// Begins to watch, under a number of the caller's.
     pub fn watch(&mut self, id: u64, key: &str, from_revision: u64) {
-        self.watches.insert(id, KeyWatch { key: key.to_owned(), next: from_revision });
+        self.watches.insert(id, KeyWatch { key: key.to_owned(), is_prefix: false, next: from_revision });
+    }
+
+    /// The same of all keys that begin so.
+    pub fn watch_prefix(&mut self, id: u64, prefix: &str, from_revision: u64) {
+        self.watches.insert(id, KeyWatch { key: prefix.to_owned(), is_prefix: true, next: from_revision });
     }
 
     /// Ends a watch.
@@ -189,7 +215,11 @@ impl Etcd {
         }
         let from = watch.next;
         watch.next = watch.next.max(self.revision + 1);
-        let changes = self.history.iter().filter(|change| change.revision >= from && change.key == watch.key);
+        let is_seen = |change: &&KeyChange| match watch.is_prefix {
+            true => change.key.starts_with(&watch.key),
+            false => change.key == watch.key,
+        };
+        let changes = self.history.iter().filter(|change| change.revision >= from).filter(is_seen);
         changes.map(|change| change.stored.clone().map_or(Watched::Deleted, Watched::Put)).collect()
     }
 
@@ -201,7 +231,7 @@ impl Etcd {
             return Err(Failure::LeaseNotFound);
         }
         self.revision += 1;
-        self.set(key, value, Some(lease));
+        self.set(key, value.as_bytes(), Some(lease));
         Ok(Answer::Won { revision: self.revision })
     }
 
@@ -223,7 +253,7 @@ impl Etcd {
             return Ok(Answer::Refused { guard: guard.cloned(), order: order.cloned() });
         }
         self.revision += 1;
-        txn.puts.iter().for_each(|(key, value)| self.set(key, value, None));
+        txn.puts.iter().for_each(|(key, value)| self.set(key, value.as_bytes(), None));
         txn.deletes.iter().for_each(|key| self.remove(key));
         Ok(Answer::Written { revision: self.revision })
     }
@@ -242,7 +272,7 @@ impl Etcd {
         keys.iter().for_each(|key| self.remove(key));
     }
 
-    fn set(&mut self, key: &str, value: &str, lease: Option<LeaseId>) {
+    fn set(&mut self, key: &str, value: &[u8], lease: Option<LeaseId>) {
         let stored = Stored {
             key: key.into(),
             value: value.into(),

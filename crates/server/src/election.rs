@@ -61,7 +61,7 @@ mod left;
 mod leg;
 pub mod mutation;
 mod outbox;
-mod pace;
+pub(crate) mod pace;
 mod reader;
 pub mod record;
 mod resigning;

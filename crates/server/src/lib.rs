@@ -46,6 +46,7 @@ pub mod config;
 mod date;
 pub mod domain_sync;
 pub mod election;
+pub mod follower;
 pub mod ledger;
 pub mod marks;
 pub mod measured;

@@ -54,6 +54,7 @@ pub use self::fault::BadRevision;
 pub use self::head::{PushFreeze, RevisionHead};
 pub use self::keys::{BadPrefix, RevisionKeys};
 pub use self::last_good::LastGood;
+pub(crate) use self::report::told;
 pub use self::report::{DraftVerdict, RefusedRevision, TaskReport};
 
 /// The feature level of the templates that this version reads: a revision that needs a greater one is refused unread.

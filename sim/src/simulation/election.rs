@@ -347,5 +347,6 @@ fn number_of(call: &Call) -> u64 {
         Call::ReadRecord { .. } => 4,
         Call::Write(_) => 5,
         Call::Revoke { .. } => 6,
+        Call::Put { .. } => 7,
     }
 }

@@ -255,7 +255,7 @@ fn answer(call: &Call, revision: u64, stored: &[Stored]) -> Answer {
     match call {
         Call::Read { .. } => Answer::Read { stored: None, revision },
         Call::GrantLease { ttl } => Answer::Granted { lease: LeaseId(5), ttl: *ttl },
-        Call::Campaign { .. } => Answer::Won { revision },
+        Call::Put { .. } | Call::Campaign { .. } => Answer::Won { revision },
         Call::ReadRecord { .. } => {
             let cluster = Some(EtcdCluster { id: 11, term: 2 });
             Answer::Record { stored: stored.to_vec(), more: false, cluster }

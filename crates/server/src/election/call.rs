@@ -59,6 +59,15 @@ pub enum Call {
         /// Its value.
         value: String,
     },
+    /// Puts the key with the lease, whether it is there or not.
+    Put {
+        /// The lease that the key ends with.
+        lease: LeaseId,
+        /// The key.
+        key: String,
+        /// Its value.
+        value: String,
+    },
     /// Reads a key, linearizably.
     Read {
         /// The key.
@@ -155,6 +164,8 @@ pub enum Answer {
         /// The revision at which it was read.
         revision: u64,
     },
+    /// [`Call::Put`].
+    Put,
     /// [`Call::Read`].
     Read {
         /// The key, if there is one.
@@ -232,7 +243,7 @@ impl Call {
         match self {
             Call::GrantLease { .. } | Call::KeepAlive { .. } | Call::Revoke { .. } => Class::Lease,
             Call::Read { .. } | Call::ReadRecord { .. } => Class::Read,
-            Call::Campaign { .. } | Call::Write(_) => Class::Write,
+            Call::Campaign { .. } | Call::Put { .. } | Call::Write(_) => Class::Write,
         }
     }
 }

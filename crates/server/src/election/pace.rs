@@ -8,7 +8,7 @@ use lessor_proto::BackOff;
 
 /// Failures in a row of one thing that is tried, and how long to wait after the next.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     failures: u32,
 }
 
@@ -19,12 +19,12 @@ const BACK_OFF: BackOff = BackOff::new(FIRST, 16, 0.5);
 
 impl Pace {
     /// Counts a failure, and returns the time to wait after it, at most `longest`.
-    pub(super) fn failed(&mut self, nonce: u64, longest: Duration) -> Duration {
+    pub(crate) fn failed(&mut self, nonce: u64, longest: Duration) -> Duration {
         self.failures = self.failures.saturating_add(1);
         BACK_OFF.wait(self.failures - 1, longest, fraction(nonce, self.failures.into()))
     }
 
-    pub(super) fn succeeded(&mut self) {
+    pub(crate) fn succeeded(&mut self) {
         self.failures = 0;
     }
 }

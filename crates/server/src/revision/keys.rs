@@ -44,8 +44,7 @@ impl RevisionKeys {
     /// # Errors
     /// When that is so.
     pub fn check_apart(&self, elections: &str) -> Result<(), BadPrefix> {
-        let (ours, theirs) =
-            (format!("{}/", self.prefix), format!("{}/", elections.trim_end_matches('/')));
+        let (ours, theirs) = (format!("{}/", self.prefix), format!("{}/", elections.trim_end_matches('/')));
         if ours.starts_with(&theirs) || theirs.starts_with(&ours) {
             let fault = format!("is not apart from the prefix of elections, {elections:?}");
             return Err(BadPrefix { found: self.prefix.clone(), fault });

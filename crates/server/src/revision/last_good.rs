@@ -29,7 +29,13 @@ pub struct LastGood {
 impl LastGood {
     /// That of a node.
     #[must_use]
-    pub fn new(prefix: &str, node: &str, head: RevisionHead, document: RevisionDocument, text: &str) -> LastGood {
+    pub fn new(
+        prefix: &str,
+        node: &str,
+        head: RevisionHead,
+        document: RevisionDocument,
+        text: &str,
+    ) -> LastGood {
         let (prefix, node, text) = (prefix.to_owned(), node.to_owned(), text.to_owned());
         LastGood { form: FORM, prefix, node, head, document, text }
     }

@@ -39,7 +39,10 @@ fn a_revision_comes_back_as_it_was_and_only_as_what_its_head_names() {
     assert_eq!(Revision::decode_of(KEY, &head, text.as_bytes()), Ok(read));
     let other = RevisionHead { digest: Digest::of("other"), ..head };
     let fault = Revision::decode_of(KEY, &other, text.as_bytes()).unwrap_err().to_string();
-    let told = format!("key {KEY:?}: revision 7 with digest {digest}; wanted revision 7 with digest {}, as the head says", other.digest);
+    let told = format!(
+        "key {KEY:?}: revision 7 with digest {digest}; wanted revision 7 with digest {}, as the head says",
+        other.digest
+    );
     assert_eq!(fault, told);
 }
 
@@ -47,7 +50,10 @@ fn a_revision_comes_back_as_it_was_and_only_as_what_its_head_names() {
 fn a_node_follows_the_document_of_its_name_before_the_first_glob_that_matches() {
     let revision = revision();
     let name = |node| revision.document_for(node).map(|document| document.name.as_str());
-    assert_eq!([name("paris"), name("palermo"), name("tokyo")], [Some("one.yaml"), Some("all.yaml"), Some("all.yaml")]);
+    assert_eq!(
+        [name("paris"), name("palermo"), name("tokyo")],
+        [Some("one.yaml"), Some("all.yaml"), Some("all.yaml")]
+    );
     let only = Revision { documents: vec![RevisionDocument::new("root", "r", "")], ..revision.clone() };
     assert_eq!(only.document_for("tokyo"), None);
 }
@@ -58,7 +64,9 @@ fn a_revision_that_is_not_valid_is_neither_written_nor_read() {
     assert!(fault(|it| it.parent = 7).ends_with("number 7 after parent 7; wanted a greater number"));
     assert!(fault(|it| it.parent_digest = None).contains("without its digest"));
     assert!(fault(|it| it.message.clear()).ends_with("no message; wanted a message that says why"));
-    assert!(fault(|it| it.message = "x".repeat(2_049)).contains("a message of 2049 bytes; wanted at most 2048"));
+    assert!(
+        fault(|it| it.message = "x".repeat(2_049)).contains("a message of 2049 bytes; wanted at most 2048")
+    );
     assert!(fault(|it| it.documents.clear()).ends_with("no document; wanted one at least"));
     let many = (0..65).map(|number| RevisionDocument::new(format!("n{number}"), "x", ""));
     let many: Vec<RevisionDocument> = many.collect();
@@ -76,7 +84,10 @@ fn what_is_no_revision_of_this_form_is_refused_with_its_key() {
     assert_eq!(decode(&later), format!("key {KEY:?}: {told}"));
     for foreign in ["", "{", "[]", "hello", "{\"form\":1}", "{\"form\":1,\"number\":-1}"] {
         let fault = decode(foreign);
-        assert!(fault.starts_with(&format!("key {KEY:?}: ")) && fault.ends_with("; wanted a revision in JSON"), "{fault}");
+        assert!(
+            fault.starts_with(&format!("key {KEY:?}: ")) && fault.ends_with("; wanted a revision in JSON"),
+            "{fault}"
+        );
     }
     assert!(decode(&" ".repeat(MOST_RECORD + 1)).contains("65537 bytes; wanted at most 65536"));
     let bad = RevisionHead::decode("p/head", br#"{"form":1,"number":3,"digest":"b3:12"}"#).unwrap_err();
@@ -90,13 +101,19 @@ fn a_document_is_packed_and_only_what_its_revision_names_is_unpacked() {
     let packed = pack("p/blob/x", &text).unwrap();
     assert!(packed.len() < 200 && packed == pack("p/blob/x", &text).unwrap());
     assert_eq!(unpack("p/blob/x", &document, &packed).as_deref(), Ok(text.as_str()));
-    let fault = |document: &RevisionDocument, bytes: &[u8]| unpack("k", document, bytes).unwrap_err().to_string();
+    let fault =
+        |document: &RevisionDocument, bytes: &[u8]| unpack("k", document, bytes).unwrap_err().to_string();
     let other = RevisionDocument { blob: Digest::of("other"), ..document.clone() };
-    assert!(fault(&other, &packed).contains(&format!("a text with digest {}; wanted {}", document.blob, other.blob)));
+    assert!(
+        fault(&other, &packed)
+            .contains(&format!("a text with digest {}; wanted {}", document.blob, other.blob))
+    );
     let smaller = RevisionDocument { bytes: 100, ..document.clone() };
     assert!(fault(&smaller, &packed).contains("more than 100 bytes, unpacked"));
     assert!(fault(&document, &packed[..packed.len() / 2]).starts_with("key \"k\": "));
-    assert!(fault(&document, b"plain").contains("wanted the document \"all.yaml\" of 11000 bytes, compressed"));
+    assert!(
+        fault(&document, b"plain").contains("wanted the document \"all.yaml\" of 11000 bytes, compressed")
+    );
 }
 
 #[test]
@@ -133,7 +150,7 @@ fn the_last_good_revision_is_that_of_the_node_or_refused() {
 
 #[test]
 fn a_report_tells_a_part_of_many_faults() {
-    let told = report::told((0..50).map(|_| "ä".repeat(400)).collect());
+    let told = told((0..50).map(|_| "ä".repeat(400)).collect());
     assert_eq!((told.len(), told[20].as_str()), (21, "and 30 more"));
     assert!(told[0].ends_with('…') && told[0].len() < 510);
     let report = TaskReport { form: FORM, node: "root".to_owned(), ..TaskReport::default() };

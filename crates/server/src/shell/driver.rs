@@ -31,7 +31,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -61,7 +61,7 @@ use self::traffic::Traffic;
 pub(super) use self::traffic::{Rpc, Side, StreamEnd};
 use self::turns::Turns;
 use super::build::Build;
-use super::etcd::Authority;
+use super::etcd::{Authority, TemplateStatus};
 use crate::node::{ConnectionMark, Node, NodeConfig};
 use crate::repository::Repository;
 
@@ -88,6 +88,8 @@ pub struct Driver {
     draining: AtomicBool,
     reach: Reach,
     reloads: Reloads,
+    /// The state of the templates at etcd, if they are followed there.
+    templates: OnceLock<watch::Receiver<TemplateStatus>>,
     pulse: Pulse,
     /// The program that this is.
     build: Build,
@@ -208,6 +210,7 @@ impl Driver {
             draining: AtomicBool::new(false),
             reach,
             reloads: Reloads::default(),
+            templates: OnceLock::new(),
             pulse: Pulse::default(),
             build: Build::default(),
             broken: watch::Sender::new(false),

@@ -210,6 +210,11 @@ async fn status(
         "ready": rooms.driver.readiness().is_ok(),
         "state_fault": rooms.driver.state_fault().flatten(),
         "failed_reloads": rooms.driver.failed_reloads(),
+        "templates": rooms.driver.template_status().map(|templates| serde_json::json!({
+            "in_force": templates.in_force,
+            "refused": templates.refused,
+            "conflict": templates.is_in_conflict,
+        })),
         "status": status.status,
     }))
     .into_response()

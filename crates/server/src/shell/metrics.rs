@@ -114,6 +114,7 @@ impl Collector for Figures {
         let help = "When a configuration was put in force last, in seconds since 1970";
         let name = "lessor_config_last_reload_success_timestamp_seconds";
         gauge(&mut encoder, name, help, at.as_secs_f64())?;
+        templates(&mut encoder, &self.driver)?;
         leadership(&mut encoder, &self.driver)?;
         traffic::encode(&mut encoder, &self.driver)?;
         // What is broken has no figures; lessor_ready says so.
@@ -137,6 +138,21 @@ fn program(encoder: &mut DescriptorEncoder<'_>, driver: &Driver) -> fmt::Result 
     info(encoder, "lessor_build_info", "The program: 1", &labels)?;
     let help = "The node, and the servers of the node above it as they were given: 1";
     info(encoder, "lessor_node_info", help, &[("node", node), ("parent", above.as_str())])
+}
+
+/// The figures of the templates at etcd, on followers as on leaders.
+fn templates(encoder: &mut DescriptorEncoder<'_>, driver: &Driver) -> fmt::Result {
+    let Some(status) = driver.template_status() else { return Ok(()) };
+    let help = "The number of the revision of the templates that this task has in force; 0: none";
+    gauge(encoder, "lessor_config_in_force", help, status.in_force as f64)?;
+    let help = "The number of the revision of the templates that this task refuses; 0: none";
+    let refused = status.refused.as_ref().map_or(0, |refused| refused.number);
+    gauge(encoder, "lessor_config_refused", help, refused as f64)?;
+    let help = "Whether the revision in force stands at etcd with another content";
+    gauge(encoder, "lessor_config_conflict", help, f64::from(u8::from(status.is_in_conflict)))?;
+    let Some(read_at) = status.read_at else { return Ok(()) };
+    let help = "How long ago the head of the templates was read at etcd: once a minute, if nothing fails";
+    gauge(encoder, "lessor_config_sync_seconds", help, clock::now().since(read_at).as_secs_f64())
 }
 
 fn leadership(encoder: &mut DescriptorEncoder<'_>, driver: &Driver) -> fmt::Result {

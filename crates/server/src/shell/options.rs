@@ -10,7 +10,7 @@ use super::address_budget::AddressLimits;
 use super::admin::AdminOptions;
 use super::build::Build;
 use super::driver;
-use super::etcd::{self, Election, EtcdOptions};
+use super::etcd::{self, Election, EtcdOptions, TemplateWatch};
 use super::random;
 use super::tls::TlsOptions;
 use crate::access::Access;
@@ -57,6 +57,8 @@ pub struct ServerOptions {
     /// Where a server that is the only one of its node remembers what is out; absent: nowhere. Of no account where there is an
     /// election.
     pub state: Option<PathBuf>,
+    /// The state of the templates where they are followed at etcd; absent: they are not.
+    pub templates: Option<TemplateWatch>,
     /// The rules of access; absent: everybody may everything.
     pub access: Option<Access>,
     /// The keys by which bearer tokens are believed; absent: none is.
@@ -112,6 +114,7 @@ impl ServerOptions {
             request_bytes: 4 << 20,
             election: None,
             state: None,
+            templates: None,
             access: None,
             auth_keys: None,
             admin: None,

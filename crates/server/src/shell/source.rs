@@ -54,6 +54,7 @@ mod fields;
 mod keys;
 mod node;
 mod notes;
+mod outline;
 mod reader;
 mod reading;
 mod scalar;
@@ -68,6 +69,7 @@ use crate::repository::Repository;
 use crate::token::TokenKeys;
 
 pub use self::fault::{Fault, Faults};
+pub use self::outline::{OutlinedField, outline};
 pub use self::watch::Source;
 
 /// The most bytes a file may have.

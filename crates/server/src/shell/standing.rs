@@ -14,9 +14,11 @@ use tracing::{info, warn};
 
 use self::clocks::{ClockAnswer, Clocks};
 use super::driver::{Driver, Unanswered};
-use super::etcd::{Election, NotWritten};
+use super::etcd::{Election, NotWritten, TemplateWatch};
 use crate::election::Event;
 use crate::election::lag::{Lag, Step};
+use crate::follower::TaskStanding;
+use crate::follower::deference::Deference;
 
 /// The longest wait until another may lead, when this task ends.
 pub(super) const RESIGNATION: Duration = Duration::from_secs(3);
@@ -31,6 +33,14 @@ struct Writing {
     done: oneshot::Receiver<Result<(), NotWritten>>,
 }
 
+/// The reasons for which a task leaves it to others to lead, looked at now and then.
+pub(super) struct Keeping {
+    lag: Lag,
+    deference: Deference,
+    /// The templates, where they are followed at etcd.
+    templates: Option<TemplateWatch>,
+}
+
 /// Somebody who wants this task to leave its node to another, and waits for what came of it: the epoch that it gave up, and the
 /// time after which it stands again; nothing where it did not lead.
 pub(super) type HandOver = oneshot::Sender<Option<(Epoch, Duration)>>;
@@ -39,19 +49,20 @@ pub(super) type HandOver = oneshot::Sender<Option<(Epoch, Duration)>>;
 pub(super) async fn stand(
     driver: Arc<Driver>,
     mut election: Election,
+    mut keeping: Keeping,
     mut asked: mpsc::Receiver<HandOver>,
     mut stopped: watch::Receiver<bool>,
 ) {
     let Ok(mut writes) = driver.record_writes() else { return };
     let mut writing: Option<Writing> = None;
     let mut clocks = Clocks::default();
-    let (mut lag, mut looks) = (Lag::new(election.ttl), tokio::time::interval(LOOK));
+    let mut looks = tokio::time::interval(LOOK);
     loop {
         let outcome = tokio::select! {
             _ = stopped.wait_for(|&stop| stop) => break,
             Some(told) = asked.recv() => hand_over(&driver, &election, told),
             Some(event) = election.event() => tell(&driver, event, &mut clocks),
-            _ = looks.tick() => keep_up(&driver, &election, &mut lag),
+            _ = looks.tick() => keeping.keep_up(&driver, &election),
             reading = clocks.go_on() => match reading {
                 Some(ClockAnswer { epoch, asked, shown }) => {
                     election.hear_clock(epoch, asked, shown);
@@ -112,21 +123,54 @@ fn hand_over(driver: &Driver, election: &Election, told: HandOver) -> Result<(),
     Ok(())
 }
 
-/// Leaves it to others to lead for want of the configuration that was in force, and stands again when it is there.
-fn keep_up(driver: &Driver, election: &Election, lag: &mut Lag) -> Result<(), Unanswered> {
-    let (here, later) = driver.editions()?;
-    match lag.look(clock::now(), here, later) {
-        Some(Step::Aside(time)) => {
-            election.stand_aside(time);
-            warn!(version = here, ?later, at_most = ?time, "this task leaves it to others to lead: its configuration is older");
-        }
-        Some(Step::Stand) => {
-            election.stand_again();
-            info!(version = here, "this task may lead again: it has the configuration that was in force");
-        }
-        None => {}
+// === impl Keeping ===
+
+impl Keeping {
+    pub(super) fn new(election: &Election, templates: Option<TemplateWatch>) -> Keeping {
+        Keeping { lag: Lag::new(election.ttl), deference: Deference::default(), templates }
     }
-    Ok(())
+
+    /// Leaves it to others to lead for want of the configuration that was in force, or that others have, and stands again when
+    /// it is there.
+    fn keep_up(&mut self, driver: &Driver, election: &Election) -> Result<(), Unanswered> {
+        let (here, later) = driver.editions()?;
+        match self.lag.look(clock::now(), here, later) {
+            Some(Step::Aside(time)) => {
+                election.stand_aside(time);
+                warn!(version = here, ?later, at_most = ?time, "this task leaves it to others to lead: its configuration is older");
+            }
+            Some(Step::Stand) if !self.deference.is_aside() => {
+                election.stand_again();
+                info!(version = here, "this task may lead again: it has the configuration that was in force");
+            }
+            Some(Step::Stand) | None => {}
+        }
+        let Some(templates) = &self.templates else { return Ok(()) };
+        let (leads, stands) = (driver.whereabouts().is_leader, templates.status.borrow().stands);
+        let step = self.deference.look(clock::now(), stands, leads);
+        let record = if leads { here.max(later.unwrap_or_default()) } else { 0 };
+        let standing = TaskStanding { leads, stands: !self.deference.is_aside(), record };
+        templates.standing.send_if_modified(|before| std::mem::replace(before, standing) != standing);
+        match step {
+            Some(Step::Aside(_)) if leads => {
+                warn!(
+                    version = here,
+                    "this task leaves it to another to lead, which has the templates that it refuses"
+                );
+                hand_over(driver, election, oneshot::channel().0)
+            }
+            Some(Step::Aside(time)) => {
+                election.stand_aside(time);
+                Ok(())
+            }
+            Some(Step::Stand) => {
+                election.stand_again();
+                info!(version = here, "this task may lead: it has the templates that others have");
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 /// Does what an event asks for.

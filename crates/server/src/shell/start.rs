@@ -19,20 +19,21 @@ use super::address_budget::AddressBudgets;
 use super::admin::{self, AdminFault, BoundAdmin, Rooms, ServedAdmin};
 use super::bodies::Bodies;
 use super::driver::Driver;
-use super::etcd::{Election, ElectionStartError};
+use super::etcd::{Election, ElectionStartError, TemplateWatch};
 use super::gate::Gate;
 use super::options::ServerOptions;
 use super::port::PortService;
 use super::port_name::Port;
 use super::probe::{self, NodeAbove};
 use super::server::Server;
-use super::standing::{self, HandOver};
+use super::standing::{self, HandOver, Keeping};
 use super::state::{self, StateDirectory, StateFault};
 use super::stream::Lines;
 use super::tls::ServerTls;
 use super::tls::certificates::Certificates;
 use super::tls::handshake::HandshakeGuard;
 use super::{grpc, http, parent};
+use crate::follower::{TaskStanding, deference};
 use crate::node::NodeConfig;
 use crate::record::Record;
 use crate::repository::Repository;
@@ -141,7 +142,8 @@ impl Server {
 
         let pages = start.serve_capacity(&options, main, plain).await;
         start.keep_node();
-        let resign = election.map(|election| start.stand(election));
+        let templates = options.templates.take();
+        let resign = election.map(|election| start.stand(election, templates));
         if let Some(directory) = memory {
             start.spawn(state::keep(Arc::clone(&start.driver), directory, start.stopped.clone()));
         }
@@ -231,9 +233,11 @@ impl Start {
     }
 
     /// Stands for election. Returns the way to ask that this task leave its node to another.
-    fn stand(&mut self, election: Election) -> mpsc::Sender<HandOver> {
+    fn stand(&mut self, election: Election, templates: Option<TemplateWatch>) -> mpsc::Sender<HandOver> {
         let (ask, asked) = mpsc::channel(1);
-        self.spawn(standing::stand(Arc::clone(&self.driver), election, asked, self.stopped.clone()));
+        let watchdogs = Keeping::new(&election, templates);
+        let driver = Arc::clone(&self.driver);
+        self.spawn(standing::stand(driver, election, watchdogs, asked, self.stopped.clone()));
         ask
     }
 
@@ -306,10 +310,20 @@ fn drive(
         Some(asked) => {
             config.authority = asked.authority;
             let election = asked.start(&config, &advertise)?;
+            if options.templates.as_ref().is_some_and(TemplateWatch::is_empty) {
+                // It looks who leads first: so it does not come to lead before it hears of this.
+                election.stand_aside(deference::ASIDE);
+            }
             let authority = election.authority();
             (Driver::standing(config, repository, advertise, options.streams, authority), Some(election))
         }
     };
+    if let Some(templates) = &options.templates {
+        driver.follow_templates(templates.status.clone());
+        if election.is_none() {
+            templates.standing.send_replace(TaskStanding { leads: true, stands: true, record: 0 });
+        }
+    }
     driver.set_meter(options.meter);
     driver.set_build(options.build.clone());
     driver.set_longest_pause(options.longest_pause);

@@ -13,7 +13,7 @@
 //! A record that cannot be used is said to be so, and the server begins as one that has none. It never leaves a record
 //! behind that it does not keep up: a later start would believe that.
 
-mod disk;
+pub(in crate::shell) mod disk;
 
 use lessor_proto::Epoch;
 use std::fs::{File, OpenOptions, TryLockError};

@@ -47,7 +47,7 @@ pub(crate) fn elect(
                 let answer = match call {
                     Call::Read { .. } => Answer::Read { stored: None, revision },
                     Call::GrantLease { ttl } => Answer::Granted { lease: LeaseId(5), ttl },
-                    Call::Campaign { .. } => Answer::Won { revision },
+                    Call::Put { .. } | Call::Campaign { .. } => Answer::Won { revision },
                     Call::ReadRecord { .. } => {
                         Answer::Record { stored: stored.to_vec(), more: false, cluster }
                     }

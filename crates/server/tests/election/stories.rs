@@ -358,6 +358,7 @@ fn name_of(call: &Call) -> &'static str {
     match call {
         Call::GrantLease { .. } => "grant",
         Call::KeepAlive { .. } => "keep",
+        Call::Put { .. } => "put",
         Call::Campaign { .. } => "campaign",
         Call::Read { .. } => "look",
         Call::ReadRecord { .. } => "record",
@@ -371,6 +372,7 @@ fn text_of_call(call: &Call) -> String {
         Call::GrantLease { ttl } => format!("grant {ttl:?}"),
         Call::KeepAlive { lease } => format!("keep alive {}", lease.0),
         Call::Campaign { lease, key, value } => format!("campaign under {}: {key} = {value}", lease.0),
+        Call::Put { key, .. } => format!("put {key}"),
         Call::Read { .. } => "look".to_owned(),
         Call::ReadRecord { prefix, after, limit } => {
             assert_eq!((after, *limit), (&None, 500));

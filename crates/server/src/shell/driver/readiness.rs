@@ -21,6 +21,9 @@ pub enum NotReady {
     /// The node stands above itself, and is served as without a parent.
     #[error("{0}")]
     Loop(String),
+    /// No templates have been read yet.
+    #[error("no templates have been read from etcd yet")]
+    NoTemplates,
     /// No server of the node above has answered since the start; what came of each.
     #[error("no server of the node above has answered yet: {0}")]
     Unreached(String),
@@ -34,6 +37,7 @@ impl NotReady {
             NotReady::Ending => "ending",
             NotReady::Broken => "broken",
             NotReady::Loop(_) => "loop",
+            NotReady::NoTemplates => "no-templates",
             NotReady::Unreached(_) => "unreached",
         }
     }
@@ -82,6 +86,9 @@ impl Driver {
         }
         if let Some(why) = &self.known.load().name_loop {
             return Err(NotReady::Loop(why.clone()));
+        }
+        if self.template_status().is_some_and(|status| status.in_force == 0) {
+            return Err(NotReady::NoTemplates);
         }
         self.reach.fault().map_or(Ok(()), |faults| Err(NotReady::Unreached(faults)))
     }

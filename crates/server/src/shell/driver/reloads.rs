@@ -4,11 +4,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use lessor_client::internals::clock;
+use tokio::sync::watch;
 use tracing::info;
 
 use super::hold_kind::HoldKind;
 use super::{Driver, Unanswered};
 use crate::repository::Repository;
+use crate::shell::etcd::TemplateStatus;
 
 /// The outcomes of reloads.
 #[derive(Debug)]
@@ -69,6 +71,18 @@ impl Driver {
     #[must_use]
     pub fn failed_reloads(&self) -> u64 {
         self.reloads.failed.load(Ordering::Relaxed)
+    }
+
+    /// The templates are followed at etcd, and this says how that goes.
+    pub(in crate::shell) fn follow_templates(&self, status: watch::Receiver<TemplateStatus>) {
+        // They are followed once.
+        let _ = self.templates.set(status);
+    }
+
+    /// The state of the templates at etcd; absent: they are not followed there.
+    #[must_use]
+    pub fn template_status(&self) -> Option<TemplateStatus> {
+        self.templates.get().map(|status| status.borrow().clone())
     }
 
     /// Whether the last repository that was to be put in force is, and the date since 1970 of the last that was.

@@ -35,6 +35,10 @@ async fn make_with(endpoint: &Endpoint, client: &mut Client, call: Call) -> Resu
             let txn = Txn::new().when([free]).and_then([put]).or_else([TxnOp::get(key, None)]);
             campaigned(&client.txn(txn).await?)
         }
+        Call::Put { lease, key, value } => {
+            client.put(key, value, Some(PutOptions::new().with_lease(lease.0))).await?;
+            Ok(Answer::Put)
+        }
         Call::Read { key } => {
             let got = client.get(key, None).await?;
             // The leader's key is read before every election.

@@ -22,6 +22,7 @@ pub(in crate::shell) enum CallKind {
     GrantLease,
     KeepAlive,
     Campaign,
+    Put,
     Read,
     ReadRecord,
     Write,
@@ -61,6 +62,7 @@ impl CallKind {
             Call::GrantLease { .. } => CallKind::GrantLease,
             Call::KeepAlive { .. } => CallKind::KeepAlive,
             Call::Campaign { .. } => CallKind::Campaign,
+            Call::Put { .. } => CallKind::Put,
             Call::Read { .. } => CallKind::Read,
             Call::ReadRecord { .. } => CallKind::ReadRecord,
             Call::Write(_) => CallKind::Write,
@@ -72,7 +74,7 @@ impl CallKind {
 impl Label for CallKind {
     const NAME: &'static str = "call";
     const VALUES: &'static [&'static str] =
-        &["grant_lease", "keep_alive", "campaign", "read", "read_record", "write", "revoke", "watch"];
+        &["grant_lease", "keep_alive", "campaign", "put", "read", "read_record", "write", "revoke", "watch"];
 
     fn place(self) -> usize {
         self as usize

@@ -1,4 +1,4 @@
-//! A watch on one key, from its opening to its end. Whoever wants more opens another.
+//! A watch on one key, or on all that begin so, from its opening to its end. Whoever wants more opens another.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use super::calls::{failure, stored};
 use super::endpoints::Endpoint;
 use crate::election::call::{Failure, Watched};
 
-/// A watch on one key.
+/// A watch on one key, or on all that begin so.
 pub(super) struct Watcher {
     pub(super) id: u64,
     endpoint: Arc<Endpoint>,
@@ -37,7 +37,28 @@ impl Watcher {
         from_revision: u64,
         timeout: Duration,
     ) -> Watcher {
-        let opened = open(Arc::clone(&endpoint), key, from_revision);
+        Watcher::with(id, endpoint, key, from(from_revision), timeout)
+    }
+
+    /// The same of all keys that begin with `prefix`.
+    pub(super) fn of_prefix(
+        id: u64,
+        endpoint: Arc<Endpoint>,
+        prefix: String,
+        from_revision: u64,
+        timeout: Duration,
+    ) -> Watcher {
+        Watcher::with(id, endpoint, prefix, from(from_revision).with_prefix(), timeout)
+    }
+
+    fn with(
+        id: u64,
+        endpoint: Arc<Endpoint>,
+        key: String,
+        options: WatchOptions,
+        timeout: Duration,
+    ) -> Watcher {
+        let opened = open(Arc::clone(&endpoint), key, options);
         let opening =
             async move { tokio::time::timeout(timeout, opened).await.unwrap_or(Err(Failure::Timeout)) };
         Watcher { id, endpoint, state: WatcherState::Opening(Box::pin(opening)), seen: VecDeque::new() }
@@ -95,8 +116,7 @@ impl Watcher {
 }
 
 /// The stream, when etcd has said that it watches.
-async fn open(endpoint: Arc<Endpoint>, key: String, from_revision: u64) -> Result<WatchStream, Failure> {
-    let options = WatchOptions::new().with_start_revision(i64::try_from(from_revision).unwrap_or(i64::MAX));
+async fn open(endpoint: Arc<Endpoint>, key: String, options: WatchOptions) -> Result<WatchStream, Failure> {
     let opened = async {
         let mut stream = endpoint.client().await?.watch(key, Some(options)).await?;
         let first = stream.message().await?;
@@ -107,4 +127,8 @@ async fn open(endpoint: Arc<Endpoint>, key: String, from_revision: u64) -> Resul
         Ok((_, false)) => Err(Failure::Unavailable(format!("{}: the watch was not opened", endpoint.url()))),
         Err(error) => Err(failure(&error, &endpoint)),
     }
+}
+
+fn from(revision: u64) -> WatchOptions {
+    WatchOptions::new().with_start_revision(i64::try_from(revision).unwrap_or(i64::MAX))
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::election::files::Files;
 
 /// The file system.
-pub(super) struct Disk;
+pub(in crate::shell) struct Disk;
 
 // === impl Disk ===
 
