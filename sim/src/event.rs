@@ -12,6 +12,7 @@ use lessor_server::election::call::{Answer as FromEtcd, Call, Failure as NoAnswe
 use crate::actor::{Actor, Sender};
 use crate::faults::Fault;
 use crate::rule_book::Whose;
+use crate::simulation::TemplateStep;
 use crate::stream::StreamRef;
 
 /// Something that happens at a moment.
@@ -56,6 +57,8 @@ pub(crate) enum Event {
     Reload(u32),
     /// A task reads the rules of access, which have changed.
     Access(u32),
+    /// A step of the follower of a task, or of the operator who pushes templates.
+    Templates(u32, Box<TemplateStep>),
     /// Somebody gets all rights back.
     Regain(Whose),
     /// A task cleans up in an epoch.
@@ -176,6 +179,7 @@ impl Event {
             | Event::Start(_)
             | Event::Reload(_)
             | Event::Access(_)
+            | Event::Templates(..)
             | Event::Regain(_)
             | Event::Tidy(..)
             | Event::Clock(..)

@@ -111,6 +111,8 @@ pub enum Fault {
     Caps,
     /// An operator takes back what somebody has.
     Recall,
+    /// The etcd of the templates is put back to an older copy.
+    Restore,
 }
 
 /// The number of times that each fault happened.
@@ -140,7 +142,7 @@ pub struct Tally {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Fault; 39] = [
+    pub const ALL: [Fault; 40] = [
         Fault::Break,
         Fault::Silence,
         Fault::Stall,
@@ -180,6 +182,7 @@ impl Fault {
         Fault::Rights,
         Fault::Caps,
         Fault::Recall,
+        Fault::Restore,
     ];
     /// The first of them that only some simulations can have: it is drawn with what it needs.
     const FIRST_SPECIAL: usize = Fault::LosePower as usize;
@@ -227,6 +230,7 @@ impl Fault {
             Fault::Rights => "right changed",
             Fault::Caps => "cap of a template changed",
             Fault::Recall => "lease recalled by an operator",
+            Fault::Restore => "templates put back to an older copy",
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub use lessor_client::internals::mutation::{HolderRule, HolderRules};
 pub use lessor_server::election::mutation::{ElectionRule, ElectionRules};
+pub use lessor_server::follower::mutation::{FollowerRule, FollowerRules};
 pub use lessor_server::mutation::{Rule as GrantorRule, Rules};
 
 /// A rule that is taken out.
@@ -13,6 +14,8 @@ pub enum Mutation {
     Grantor(GrantorRule),
     /// Of all who stand for election.
     Election(ElectionRule),
+    /// Of all who follow templates.
+    Follower(FollowerRule),
     /// Of what stands between the session of a client and its enforcers, and between a server's streams and its node.
     Driver(DriverRule),
 }
@@ -56,7 +59,7 @@ impl Mutation {
     pub fn client(self) -> HolderRules {
         match self {
             Mutation::Holder(rule) => HolderRules::without(rule),
-            Mutation::Grantor(_) | Mutation::Election(_) | Mutation::Driver(_) => HolderRules::default(),
+            _ => HolderRules::default(),
         }
     }
 
@@ -66,7 +69,7 @@ impl Mutation {
         match self {
             Mutation::Holder(_) => Rules::with_holder(self.client()),
             Mutation::Grantor(rule) => Rules::without(rule),
-            Mutation::Election(_) | Mutation::Driver(_) => Rules::default(),
+            _ => Rules::default(),
         }
     }
 
@@ -75,7 +78,16 @@ impl Mutation {
     pub fn election(self) -> ElectionRules {
         match self {
             Mutation::Election(rule) => ElectionRules::without(rule),
-            Mutation::Holder(_) | Mutation::Grantor(_) | Mutation::Driver(_) => ElectionRules::default(),
+            _ => ElectionRules::default(),
+        }
+    }
+
+    /// The rules that followers of templates go by.
+    #[must_use]
+    pub fn follower(self) -> FollowerRules {
+        match self {
+            Mutation::Follower(rule) => FollowerRules::without(rule),
+            _ => FollowerRules::default(),
         }
     }
 }

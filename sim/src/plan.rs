@@ -58,6 +58,8 @@ pub struct SimulationPlan {
     pub fallback: Fallback,
     /// Whether each task has a copy of the configuration, which may be an older one than others have.
     pub editions: bool,
+    /// Whether they follow it at an etcd, by the numbers of pushes; then each has a copy.
+    pub follows: bool,
     /// Processes are of this version or of the one before, drawn for each by this number; absent: all are of this one.
     pub mixed: Option<u64>,
     /// Whether half of Doorman's clients forget the fields that Doorman does not know.
@@ -279,6 +281,7 @@ impl SimulationPlan {
             memory: Memory::default(),
             fallback: Fallback::Pessimistic,
             editions: false,
+            follows: false,
             mixed: None,
             forgetful: false,
             domain: None,

@@ -23,6 +23,7 @@ mod node;
 mod observer;
 mod running;
 mod shared;
+mod templates;
 mod using;
 mod versions;
 mod view;
@@ -53,6 +54,7 @@ use crate::trace::{Entry, Happening, Speaker, Trace};
 
 pub(crate) use self::editions::Edition;
 pub use self::observer::{News, Observer};
+pub(crate) use self::templates::TemplateStep;
 pub use crate::counts::Counts;
 pub(crate) use crate::event::{Event, ToHolder, ToNode};
 
@@ -76,6 +78,8 @@ pub struct Simulation {
     pub(crate) resources: Vec<Resource>,
     /// All editions of the configuration, where tasks have copies of their own.
     pub(crate) editions: Vec<Edition>,
+    /// The etcd of the templates, where tasks follow them.
+    pub(crate) templates: Option<Box<templates::TemplateOffice>>,
     /// The domain that clients share, if they do.
     pub(crate) domain: Option<Box<SharedDomain>>,
     /// The rules of access, if servers go by any.
@@ -225,6 +229,7 @@ impl Simulation {
             Event::Wants(client) => self.want_something(client),
             Event::Reload(task) => self.reload(task),
             Event::Access(task) => self.read_rules(task),
+            Event::Templates(task, step) => self.step_template(task, *step),
             Event::Regain(whose) => self.give_back_rights(whose),
             Event::Tidy(task, life) => self.tidy(task, life),
             Event::Clock(task, call) => self.at_clock(task, *call),
@@ -250,6 +255,10 @@ impl Simulation {
             | Event::Tidy(task, _)
             | Event::Stored { task, .. }
             | Event::Clock(task, _) => Some(Actor::Task(*task)),
+            Event::Templates(task, step) => match **step {
+                TemplateStep::Call { .. } | TemplateStep::Push => None,
+                _ => Some(Actor::Task(*task)),
+            },
             Event::EtcdAnswers { caller, .. } | Event::EtcdShows { caller, .. } => {
                 Some(Actor::Task(caller.task))
             }

@@ -153,6 +153,7 @@ pub fn live(sim: &mut Simulation, plan: &SimulationPlan, judged: bool) -> Result
     }
     sim.end_twins();
     sim.pass(patience(sim, plan))?;
+    sim.judge_following()?;
     sim.judge_shared()?;
     sim.judge()?;
     // The last report that is due to what went before has been heard.
@@ -192,6 +193,8 @@ fn patience(sim: &Simulation, plan: &SimulationPlan) -> Duration {
         + plan.settings.longest_back_off * 2
         + plan.settings.timeout * 2
         + Duration::from_secs(60)
+        // The operator pushes after a restore when all have settled, and a follower whose watch is dead reads after a minute.
+        + if plan.follows { Duration::from_secs(85) } else { Duration::ZERO }
 }
 
 impl SwarmReport {

@@ -35,7 +35,7 @@ mod mutations {
 #[expect(dead_code, reason = "tests of units do more with it")]
 mod world;
 
-use lessor_sim::mutation::{DriverRule, ElectionRule, GrantorRule, HolderRule, Mutation};
+use lessor_sim::mutation::{DriverRule, ElectionRule, FollowerRule, GrantorRule, HolderRule, Mutation};
 use lessor_sim::plan::LimitPlan;
 use lessor_sim::swarm::{Options, plan, run_one};
 use mutations::{
@@ -54,10 +54,12 @@ enum Noticed {
     Judged(u64),
     /// In this one, which has limits or rules of access, and goes on when the faults are over; or in one of the next that have.
     Limited(u64),
+    /// In one of the first simulations in which tasks follow templates at etcd, from this one on; it goes on when the faults are over.
+    Followed(u64),
     Story(Story),
     Both(u64, Story),
 }
-use Noticed::{Both, Judged, Limited, Swarm};
+use Noticed::{Both, Followed, Judged, Limited, Swarm};
 
 /// The simulations that are looked at which have limits or rules of access: one seed alone may notice nothing any more after a
 /// change of what servers say when.
@@ -202,6 +204,13 @@ fn election(mutation: ElectionRule) -> Noticed {
     }
 }
 
+fn follower(mutation: FollowerRule) -> Noticed {
+    match mutation {
+        FollowerRule::ForwardOnly => Followed(10_200_000), // I36
+        FollowerRule::LookAgain => Followed(10_200_000),   // I36
+    }
+}
+
 fn driver(mutation: DriverRule) -> Noticed {
     match mutation {
         DriverRule::UseSaidAfter => Swarm(60),        // 1, 3, 6: I9
@@ -339,6 +348,13 @@ fn no_rule_of_an_election_can_be_left_out() {
 }
 
 #[test]
+fn no_rule_of_a_follower_of_templates_can_be_left_out() {
+    for mutation in FollowerRule::ALL {
+        check(Mutation::Follower(mutation), &follower(mutation));
+    }
+}
+
+#[test]
 fn no_rule_of_a_holder_can_be_left_out() {
     for mutation in HolderRule::ALL {
         check(Mutation::Holder(mutation), &holder(mutation));
@@ -375,6 +391,11 @@ fn check(mutation: Mutation, noticed: &Noticed) {
         let whole = Options::default();
         let limited = (first..).filter(|&seed| plan(seed, &whole).limits != LimitPlan::default());
         check_seeds(mutation, limited.take(LIMITED), &whole);
+    }
+    if let Followed(first) = *noticed {
+        let whole = Options::default();
+        let followed = (first..).filter(|&seed| plan(seed, &whole).follows);
+        check_seeds(mutation, followed.take(LIMITED), &whole);
     }
     if let Noticed::Story(story) | Both(_, story) = noticed {
         check_story(mutation, *story);

@@ -24,6 +24,7 @@ fn no_simulation_of_the_swarm_breaks_a_rule() {
         "right changed",
         "cap of a template changed",
         "lease recalled by an operator",
+        "templates put back to an older copy",
     ];
     let all = report.faults.counts().all(|(name, count)| count > 0 || of_others.contains(&name));
     assert!(all || cfg!(debug_assertions), "something never went wrong:\n{report}");
@@ -47,6 +48,23 @@ fn no_simulation_with_limits_and_rules_of_access_breaks_a_rule() {
         counts.count() == of_limits.len() || cfg!(debug_assertions),
         "something never went wrong:\n{report}"
     );
+}
+
+#[test]
+fn no_simulation_whose_tasks_follow_templates_at_etcd_breaks_a_rule() {
+    let options = Options::default();
+    let mut report = SwarmReport::default();
+    for seed in (10_200_000..).filter(|&seed| plan(seed, &options).follows) {
+        report.add(run_one(seed, &options));
+        if report.events >= EVENTS / 2 || !report.violations.is_empty() {
+            break;
+        }
+    }
+    println!("{report}");
+    assert!(report.violations.is_empty(), "{report}");
+    let restored =
+        report.faults.counts().any(|(name, count)| count > 0 && name.starts_with("templates put back"));
+    assert!(restored || cfg!(debug_assertions), "something never went wrong:\n{report}");
 }
 
 /// Seeds that broke a rule once, and show it again where what mended them is taken back. A change of what is drawn, or of what

@@ -194,6 +194,7 @@ fn sim(workload: &Workload, mode: Mode) -> SimulationPlan {
         memory: Memory::default(),
         fallback: Fallback::Pessimistic,
         editions: false,
+        follows: false,
         mixed: None,
         forgetful: false,
         domain: None,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use lessor_proto::{ClientId, Epoch, Incarnation, Time};
 
 use super::etcd::Office;
+use super::templates::TemplateOffice;
 use super::{Counts, Event, Simulation};
 use crate::client::{Client, Mind};
 use crate::clock::{Clock, PERFECT};
@@ -50,6 +51,7 @@ pub(super) fn sim(seed: u64, plan: &SimulationPlan) -> Simulation {
         streams: Streams::default(),
         resources: plan.resources.iter().map(Resource::new).collect(),
         editions: Vec::new(),
+        templates: None,
         domain: None,
         rule_book: plan.limits.access.then(|| Box::new(RuleBook::new(plan))),
         addresses: HashMap::new(),
@@ -64,6 +66,9 @@ pub(super) fn sim(seed: u64, plan: &SimulationPlan) -> Simulation {
     };
     sim.share_domain(plan);
     plan.sites.iter().for_each(|site| sim.settle(site));
+    if plan.follows {
+        sim.templates = Some(Box::new(TemplateOffice::new(seed, sim.tasks.len())));
+    }
     sim.publish();
     plan.clients.iter().for_each(|client| {
         sim.admit(client, None);

@@ -31,6 +31,7 @@ impl Simulation {
         if self.rules.editions {
             let terms = self.sites.iter().map(|site| site.terms).collect();
             self.editions.push(Edition { resources: self.resources.clone(), terms });
+            self.want_push();
         }
     }
 
@@ -49,6 +50,10 @@ impl Simulation {
     }
 
     fn tell(&mut self, site: u32) {
+        if self.templates.is_some() {
+            // They follow.
+            return;
+        }
         for task in self.sites[site as usize].tasks.clone() {
             let at = self.rng.time(std::time::Duration::ZERO, std::time::Duration::from_secs(1));
             match self.rules.editions && self.rng.chance(STALE) {
@@ -64,6 +69,9 @@ impl Simulation {
     /// A task looks what is configured: mostly the newest, or for a while an older edition. When the faults are over it is the
     /// newest.
     pub(super) fn look_at_configuration(&mut self, task: u32) {
+        if self.templates.is_some() {
+            return;
+        }
         let Some(newest) = self.editions.len().checked_sub(1) else { return };
         let mut found = newest;
         if self.faulty() && self.rng.chance(STALE) {
@@ -77,22 +85,33 @@ impl Simulation {
 
     /// The number of the edition that a task has, where they are counted.
     fn version(&self, task: u32) -> Option<u64> {
+        if let Some(followed) = self.followed(task) {
+            return Some(followed.map_or(0, |(number, _)| number));
+        }
         (!self.editions.is_empty()).then(|| self.tasks[task as usize].edition as u64 + 1)
     }
 
     /// The configuration that a task has been told.
     pub(crate) fn repository(&self, task: u32) -> Repository {
+        let edition = match self.followed(task) {
+            Some(None) => return Repository::default(),
+            Some(Some((_, edition))) => edition,
+            None => self.tasks[task as usize].edition,
+        };
+        self.repository_of(task, edition).at_version(self.version(task).unwrap_or_default())
+    }
+
+    /// The same of an edition, without its number.
+    pub(super) fn repository_of(&self, task: u32, edition: usize) -> Repository {
         let site = self.tasks[task as usize].site;
         let found = &self.sites[site as usize];
         // A leader whose record says nothing learns what may be out when it begins.
         let learns = self.rules.election == Election::Alone || self.rules.memory.etcd.is_some();
         let learning = if learns { found.longest_lease } else { std::time::Duration::ZERO };
-        let edition = self.editions.get(self.tasks[task as usize].edition);
+        let edition = self.editions.get(edition);
         let resources = edition.map_or(&self.resources, |edition| &edition.resources);
         let terms = edition.map_or(found.terms, |edition| edition.terms[site as usize]);
-        let found = repository(resources, terms, learning, self.rules.fallback)
-            .expect("templates that hold together");
-        found.at_version(self.version(task).unwrap_or_default())
+        repository(resources, terms, learning, self.rules.fallback).expect("templates that hold together")
     }
 
     /// A leader hears of the configuration in force.

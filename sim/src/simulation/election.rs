@@ -55,6 +55,7 @@ impl Simulation {
         (found.up, found.knows) = (true, Leader::default());
         let births = found.births;
         self.note(Actor::Task(task).who(), Happening::Begins, [births.into(), nonce, 0]);
+        self.begin_following(task);
         self.begin_asking(task);
         self.drive_task(task);
     }
@@ -155,6 +156,7 @@ impl Simulation {
             self.abandon(stream, said);
         }
         self.forget_watches(task);
+        self.end_following(task);
     }
 }
 

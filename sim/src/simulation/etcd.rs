@@ -34,6 +34,11 @@ impl Office {
     pub(crate) fn new(registry: Registry, sites: usize) -> Office {
         Office { registry, waiting: Vec::new(), away: Time::ZERO, ends: vec![Time::MAX; sites] }
     }
+
+    /// Whether it answers nobody at present.
+    pub(super) fn is_away(&self, now: Time) -> bool {
+        self.registry.is_frozen() || now < self.away
+    }
 }
 
 // === calls ===
@@ -281,6 +286,7 @@ impl Simulation {
         let now = self.now;
         let Some(etcd) = &mut self.etcd else { return false };
         etcd.registry.restart(now);
+        self.restart_templates();
         self.note(Speaker::Simulation, Happening::Etcd, [2, now.as_nanos(), 0]);
         for task in 0..self.tasks.len() as u32 {
             for id in std::mem::take(&mut self.tasks[task as usize].watching) {
@@ -297,6 +303,7 @@ impl Simulation {
         let now = self.now;
         let Some(etcd) = &mut self.etcd else { return false };
         etcd.registry.compact();
+        self.compact_templates();
         self.note(Speaker::Simulation, Happening::Etcd, [3, now.as_nanos(), 0]);
         true
     }
@@ -325,6 +332,7 @@ impl Simulation {
 
     /// A watch of a task dies, and nobody tells it.
     pub(super) fn deafen_one(&mut self) -> bool {
+        self.deafen_follower();
         let task = self.any_task();
         if self.etcd.is_none() || self.tasks[task as usize].watching.is_empty() {
             return false;

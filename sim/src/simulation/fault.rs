@@ -77,6 +77,7 @@ impl Simulation {
             Fault::Rights => self.change_rights(),
             Fault::Caps => self.change_caps(),
             Fault::Recall => self.recall_some(),
+            Fault::Restore => self.restore_templates(),
         }
     }
 

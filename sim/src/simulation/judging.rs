@@ -51,6 +51,15 @@ impl Simulation {
         question(&mut self.oracle, &facts)
     }
 
+    /// What must be so without faults, but for what clients have.
+    ///
+    /// # Errors
+    /// When it is not so.
+    pub fn judge_following(&mut self) -> Result<(), Box<Violation>> {
+        self.judge_templates();
+        self.look()
+    }
+
     /// Looks whether a rule is broken.
     pub(super) fn look(&mut self) -> Result<(), Box<Violation>> {
         if self.consult(Oracle::look) {

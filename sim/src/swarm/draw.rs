@@ -6,6 +6,7 @@ mod kinds;
 mod limits;
 mod memory;
 mod shared;
+mod templates;
 mod versions;
 
 use std::time::Duration;
@@ -74,6 +75,7 @@ pub fn plan(seed: u64, options: &Options) -> SimulationPlan {
         fallback,
         // In one simulation of four tasks have copies of their own.
         editions: Rng::new(seed ^ 0x0ed1_7105).chance(250),
+        follows: false,
         mixed: None,
         forgetful,
         domain: None,
@@ -108,6 +110,7 @@ fn change(seed: u64, options: &Options, plan: &mut SimulationPlan) {
     shared::share(seed, options, plan);
     versions::mix(seed, plan);
     limits::limit(seed, options, plan);
+    templates::follow(seed, options, plan);
 }
 
 /// Draws turns, bursts and legacies of all resources, and how they save small leases up.
