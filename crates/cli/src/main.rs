@@ -11,6 +11,7 @@ mod get;
 mod http;
 mod log;
 mod manual;
+mod revisions;
 mod serve;
 mod signals;
 mod sim;
@@ -55,6 +56,24 @@ enum Command {
     Status(status::Status),
     /// Act on a server that runs: reload, resign, recall, log, connections, access, whoami
     Admin(admin::Admin),
+    /// Push templates into etcd, where servers follow them
+    Push(Box<revisions::Push>),
+    /// List the revisions of the templates in etcd
+    History(revisions::History),
+    /// Print the documents of a revision
+    Show(revisions::Show),
+    /// Show what two revisions have different, or a revision and a file
+    Diff(revisions::Diff),
+    /// Write the documents of a revision into files
+    Export(revisions::Export),
+    /// Push the content of an earlier revision
+    Rollback(revisions::Rollback),
+    /// Change single fields of a template in etcd
+    Set(revisions::Set),
+    /// Let nobody push for a while
+    PushFreeze(revisions::PushFreezing),
+    /// Remove old revisions from etcd
+    Prune(revisions::Prune),
     /// Run one of Doorman's seven scenarios in simulated time, or see burst tiers at work
     Sim(sim::Sim),
     /// Print what a shell completes of these commands
@@ -74,16 +93,34 @@ fn main() -> ExitCode {
         Command::Token(token) => token.run(),
         Command::Status(status) => run(status.run()),
         Command::Admin(admin) => run(admin.run()),
+        Command::Push(push) => run(push.run()),
+        Command::History(history) => run(history.run()),
+        Command::Show(show) => run(show.run()),
+        Command::Diff(diff) => run(diff.run()),
+        Command::Export(export) => run(export.run()),
+        Command::Rollback(rollback) => run(rollback.run()),
+        Command::Set(set) => run(set.run()),
+        Command::PushFreeze(freezing) => run(freezing.run()),
+        Command::Prune(prune) => run(prune.run()),
         Command::Sim(sim) => sim.run(),
         Command::Completions(completions) => completions.run(Lessor::command()),
         Command::Man(man) => man.run(Lessor::command()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<clap::Error>() => {
+            let fault = error.downcast::<clap::Error>().expect("it is one");
+            // Who does not see it can be told nothing else.
+            let _ = fault.print();
+            ExitCode::from(2)
+        }
         Err(error) => {
-            // All that led to it, on one line each.
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
+            let exit = error.downcast_ref::<revisions::Exit>();
+            if exit.is_none_or(|exit| !exit.is_silent()) {
+                // All that led to it, on one line each.
+                eprintln!("error: {error:#}");
+            }
+            exit.map_or(ExitCode::FAILURE, |exit| ExitCode::from(exit.code))
         }
     }
 }

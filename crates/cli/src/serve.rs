@@ -4,7 +4,8 @@ mod access;
 mod address;
 mod admin;
 mod followed;
-mod tasks;
+pub(crate) mod tasks;
+mod templates;
 mod tls;
 
 use std::convert::Infallible;
@@ -29,19 +30,20 @@ use tracing::{error, info};
 use self::access::{AccessFlags, AccessFollowers};
 use self::address::{address, server};
 use self::admin::{AdminFlags, ServeLevers, Surroundings};
-use self::followed::{FollowedFile, Follower, Outcome};
+use self::followed::{FollowedFile, Outcome};
 use self::tasks::Tasks;
+use self::templates::{ConfigEtcd, ConfigPlace, FollowedTemplates};
 use self::tls::TlsFlags;
 use crate::log::{self, LogFormat};
 use crate::signals::Signals;
 
 /// Runs a server. SIGTERM and SIGINT drain it, SIGHUP or a changed file reload configuration and certificates.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("record").args(["etcd", "state_dir"]))]
+#[command(group = ArgGroup::new("record").args(["etcd", "state_dir"]).multiple(true))]
 pub(crate) struct Serve {
-    /// The configuration: Doorman's YAML, or Lessor's
-    #[arg(long, env = "LESSOR_CONFIG", value_name = "FILE")]
-    config: PathBuf,
+    /// The configuration: Doorman's YAML, or Lessor's, in a file; or what was pushed into etcd below PREFIX (`lessor push`)
+    #[arg(long, env = "LESSOR_CONFIG", value_name = "FILE|etcd:PREFIX")]
+    config: ConfigPlace,
     /// Where to serve gRPC, and HTTP on the same port
     #[arg(long, env = "LESSOR_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:15000", value_parser = address)]
     listen: SocketAddr,
@@ -67,11 +69,14 @@ pub(crate) struct Serve {
     #[arg(long, env = "LESSOR_HONOUR_UNKNOWN")]
     honour_unknown: bool,
     /// A directory in which a server without --etcd remembers what is out, so that after a crash holders keep what they have
-    /// and others get what was never out; without it, it learns what was out for a lease length. One process at a time
+    /// and others get what was never out; without it, it learns what was out for a lease length. One process at a time. With
+    /// --config etcd:PREFIX also the last good templates, for a start without etcd: that is all where --etcd elects
     #[arg(long, env = "LESSOR_STATE_DIR", value_name = "DIR")]
     state_dir: Option<PathBuf>,
     #[command(flatten)]
     tasks: Tasks,
+    #[command(flatten)]
+    config_etcd: ConfigEtcd,
     #[command(flatten)]
     access: AccessFlags,
     #[command(flatten)]
@@ -155,17 +160,21 @@ impl Serve {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let log = log::start(self.log_format, "info");
         log::note_panics();
-        let mut source: Source = Source::new(&self.config);
-        let repository = source.load()?;
+        self.check()?;
+        let (repository, mut templates, followed) = FollowedTemplates::open(&self).await?;
         let mut rules = self.access.sources();
         let (access, auth_keys) = (rules.load()?, rules.keys.as_mut().map(Source::load).transpose()?);
         let has_rules = access.is_some();
         let (rules, mut files) = rules.followers();
-        let (followed, templates) = FollowedFile::new("templates", source);
-        files.insert(0, followed);
+        files.splice(0..0, followed);
         let levers = Arc::new(ServeLevers { log, files });
         let signals = Signals::listen()?;
-        let options = ServerOptions { access, auth_keys, ..self.options(&levers, has_rules)? };
+        let options = ServerOptions {
+            access,
+            auth_keys,
+            templates: templates.watch(),
+            ..self.options(&levers, has_rules)?
+        };
         let mut config = self.node_config();
         config.keys = self.tasks.keys()?;
         config.trust_claims = config.keys.is_none();
@@ -173,7 +182,9 @@ impl Serve {
         self.announce(&config, &repository);
         self.tls.warn(self.listen);
         let server = Server::start(options, config, repository).await?;
-        if serve(&server, templates, rules, (signals, &levers)).await == End::Broken {
+        let end = serve(&server, &mut templates, rules, (signals, &levers)).await;
+        templates.leave().await;
+        if end == End::Broken {
             error!("the node has failed one of its own checks: this process ends");
             server.abandon().await;
             anyhow::bail!(
@@ -184,6 +195,17 @@ impl Serve {
         match server.drain().await {
             true => info!("drained"),
             false => info!(after = ?self.drain, "ended with requests in flight"),
+        }
+        Ok(())
+    }
+
+    /// Tasks that are elected remember at etcd, and a directory would be of no account.
+    fn check(&self) -> Result<(), clap::Error> {
+        let is_file = matches!(self.config, ConfigPlace::File(_));
+        if self.tasks.are_elected() && self.state_dir.is_some() && is_file {
+            let fault = "the argument '--etcd <URL,...>' cannot be used with '--state-dir <DIR>': tasks that are elected remember \
+                         at etcd; only the templates of --config etcd:PREFIX are kept in a directory besides\n";
+            return Err(clap::Error::raw(clap::error::ErrorKind::ArgumentConflict, fault));
         }
         Ok(())
     }
@@ -211,7 +233,8 @@ impl Serve {
             streams: self.limits.max_streams,
             request_bytes: self.limits.max_request_bytes,
             election: self.tasks.election()?,
-            state: self.state_dir.clone(),
+            // Where tasks are elected only templates are kept there.
+            state: self.state_dir.clone().filter(|_| !self.tasks.are_elected()),
             admin: self.admin.options(&around, levers)?,
             build: Build {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -224,7 +247,7 @@ impl Serve {
     /// Says in the first line of the log what begins here.
     fn announce(&self, config: &NodeConfig, repository: &Repository) {
         let templates = repository.templates().len();
-        let (version, node, file) = (env!("LESSOR_VERSION"), &self.node, self.config.display());
+        let (version, node, file) = (env!("LESSOR_VERSION"), &self.node, &self.config);
         let parent = match &self.parent[..] {
             [] => "none".to_owned(),
             servers => servers.join(","),
@@ -295,12 +318,12 @@ enum End {
 /// Until a signal says to end, or the node is broken.
 async fn serve(
     server: &Server,
-    templates: Follower<Repository>,
+    templates: &mut FollowedTemplates,
     rules: AccessFollowers,
     (signals, levers): (Signals, &ServeLevers),
 ) -> End {
     let Signals { mut terminate, mut interrupt, hang_up } = signals;
-    let templates = templates.follow(|loaded| reload(server.driver(), loaded));
+    let templates = templates.follow(server.driver());
     tokio::select! {
         _ = terminate.recv() => End::Signal,
         _ = interrupt.recv() => End::Signal,

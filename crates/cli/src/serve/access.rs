@@ -85,13 +85,13 @@ impl AccessFollowers {
     pub(super) async fn follow(self, gate: &Gate) -> Infallible {
         let rules = async {
             match self.access {
-                Some(access) => access.follow(|loaded| reload(gate, loaded)).await,
+                Some(mut access) => access.follow(|loaded| reload(gate, loaded)).await,
                 None => std::future::pending().await,
             }
         };
         let keys = async {
             match self.keys {
-                Some(keys) => keys.follow(|loaded| reload_keys(gate, loaded)).await,
+                Some(mut keys) => keys.follow(|loaded| reload_keys(gate, loaded)).await,
                 None => std::future::pending().await,
             }
         };

@@ -11,6 +11,7 @@ use lessor_server::shell::source;
 use serde::Deserialize;
 
 use super::Serve;
+use super::templates::ConfigPlace;
 use crate::Lessor;
 
 /// The longest time for which a task that resigns waits for etcd.
@@ -37,7 +38,8 @@ fn parse(words: &[String]) -> crate::Command {
 /// A task, whose configuration is there and whose end is waited for.
 fn task(words: &[String], waited_for: Duration) -> Serve {
     let crate::Command::Serve(serve) = parse(words) else { panic!("{words:?} is no server") };
-    let name = serve.config.strip_prefix(INSTALLED).expect("it is installed");
+    let ConfigPlace::File(config) = &serve.config else { panic!("{words:?} has no file") };
+    let name = config.strip_prefix(INSTALLED).expect("it is installed");
     let repository = source::load(repository("configs").join(name)).expect("it is there");
     assert!(!repository.templates().is_empty());
     assert!(waited_for > serve.drain + RESIGNATION, "{words:?} is killed after {waited_for:?}");

@@ -23,7 +23,8 @@ pub(super) struct FollowedFile {
 
 /// A follower of a file.
 pub(super) struct Follower<D> {
-    source: Source<D>,
+    /// Absent while it is read.
+    source: Option<Source<D>>,
     wishes: mpsc::Receiver<Wish>,
 }
 
@@ -37,7 +38,7 @@ impl FollowedFile {
     pub(super) fn new<D: Document>(what: &'static str, source: Source<D>) -> (FollowedFile, Follower<D>) {
         let (ask, wishes) = mpsc::channel(WAITING);
         let file = source.path().display().to_string();
-        (FollowedFile { what, file, ask }, Follower { source, wishes })
+        (FollowedFile { what, file, ask }, Follower { source: Some(source), wishes })
     }
 
     /// Lets it be read again soon.
@@ -62,11 +63,14 @@ impl FollowedFile {
 
 impl<D: Document + Send + 'static> Follower<D> {
     /// Puts the document in force whenever it has changed, or somebody asks for that.
-    pub(super) async fn follow(self, put_in_force: impl Fn(Result<D, LoadError>) -> Outcome) -> Infallible {
-        let Follower { mut source, mut wishes } = self;
+    pub(super) async fn follow(
+        &mut self,
+        put_in_force: impl Fn(Result<D, LoadError>) -> Outcome,
+    ) -> Infallible {
         loop {
+            let Some(mut source) = self.source.take() else { return std::future::pending().await };
             let tell = tokio::select! {
-                Some(wish) = wishes.recv() => wish,
+                Some(wish) = self.wishes.recv() => wish,
                 () = source.changed() => None,
             };
             // Where it holds nobody up: a disk may be slow.
@@ -75,7 +79,7 @@ impl<D: Document + Send + 'static> Follower<D> {
                 (source, loaded)
             });
             let (same, loaded) = reading.await.expect("reading a file does not panic");
-            source = same;
+            self.source = Some(same);
             let outcome = put_in_force(loaded);
             if let Some(tell) = tell {
                 // Nobody need wait for it.

@@ -27,7 +27,7 @@ pub(super) struct Tasks {
         default_value = "lessor",
         requires = "etcd"
     )]
-    etcd_prefix: String,
+    pub(super) etcd_prefix: String,
     /// A file with the certificates of the authorities that members at https:// are known by, PEM
     #[arg(long, env = "LESSOR_ETCD_CA", value_name = "FILE", requires = "etcd")]
     etcd_ca: Option<PathBuf>,
@@ -63,12 +63,12 @@ pub(super) struct Tasks {
 
 /// The files with what is shown to etcd, and by whom it is known. They are read again while the server runs.
 #[derive(Debug)]
-struct SecretFiles {
-    ca: Option<PathBuf>,
+pub(crate) struct SecretFiles {
+    pub(crate) ca: Option<PathBuf>,
     /// The certificate and the key.
-    identity: Option<(PathBuf, PathBuf)>,
+    pub(crate) identity: Option<(PathBuf, PathBuf)>,
     /// The name of a user, and the file with the password.
-    user: Option<(String, PathBuf)>,
+    pub(crate) user: Option<(String, PathBuf)>,
 }
 
 /// When others get what holders give up of what they show to a new leader.
@@ -90,6 +90,18 @@ impl Tasks {
 
     /// The options of the election of the leader; none where this task is the only one.
     pub(super) fn election(&self) -> anyhow::Result<Option<ElectionOptions>> {
+        let Some(etcd) = self.etcd_options()? else { return Ok(None) };
+        Ok(Some(ElectionOptions {
+            prefix: self.etcd_prefix.clone(),
+            ttl: self.ttl,
+            authority: self.authority,
+            keep_alive: self.keep_alive,
+            ..ElectionOptions::new(etcd)
+        }))
+    }
+
+    /// The etcd that elects, if one does.
+    pub(super) fn etcd_options(&self) -> anyhow::Result<Option<EtcdOptions>> {
         if self.etcd.is_empty() {
             return Ok(None);
         }
@@ -98,17 +110,7 @@ impl Tasks {
             identity: self.etcd_cert.clone().zip(self.etcd_key.clone()),
             user: self.etcd_user.clone().zip(self.etcd_password_file.clone()),
         };
-        let secrets = files.read()?;
-        let source = SecretSource::new(move || files.read().map_err(|error| format!("{error:#}")));
-        let etcd =
-            EtcdOptions { secrets, source: Some(source), ..EtcdOptions::new(self.etcd.iter().cloned()) };
-        Ok(Some(ElectionOptions {
-            prefix: self.etcd_prefix.clone(),
-            ttl: self.ttl,
-            authority: self.authority,
-            keep_alive: self.keep_alive,
-            ..ElectionOptions::new(etcd)
-        }))
+        files.options(&self.etcd).map(Some)
     }
 
     /// With what tokens are sealed, if with anything.
@@ -136,6 +138,13 @@ impl Tasks {
 // === impl SecretFiles ===
 
 impl SecretFiles {
+    /// Those members, with what the files hold and will hold.
+    pub(crate) fn options(self, members: &[String]) -> anyhow::Result<EtcdOptions> {
+        let secrets = self.read()?;
+        let source = SecretSource::new(move || self.read().map_err(|error| format!("{error:#}")));
+        Ok(EtcdOptions { secrets, source: Some(source), ..EtcdOptions::new(members.iter().cloned()) })
+    }
+
     fn read(&self) -> anyhow::Result<EtcdSecrets> {
         Ok(EtcdSecrets { user: self.user()?, tls: self.tls()? })
     }

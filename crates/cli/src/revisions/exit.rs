@@ -1,0 +1,52 @@
+//! The ends of the commands of operators that pipelines tell apart.
+
+use std::fmt;
+
+/// An end that is not in order, and its exit code.
+#[derive(Debug)]
+pub(crate) struct Exit {
+    pub(crate) code: u8,
+    message: String,
+}
+
+/// There are changes, and somebody wanted to know by the code.
+const CHANGES: u8 = 2;
+/// Somebody was faster.
+const FASTER: u8 = 3;
+/// It is not in force everywhere, or would not be.
+const NOT_EVERYWHERE: u8 = 4;
+/// Somebody has forbidden it.
+const FORBIDDEN: u8 = 5;
+
+// === impl Exit ===
+
+impl Exit {
+    pub(super) fn changes() -> anyhow::Error {
+        Exit { code: CHANGES, message: String::new() }.into()
+    }
+
+    pub(super) fn faster(message: String) -> anyhow::Error {
+        Exit { code: FASTER, message }.into()
+    }
+
+    pub(super) fn not_everywhere(message: String) -> anyhow::Error {
+        Exit { code: NOT_EVERYWHERE, message }.into()
+    }
+
+    pub(super) fn forbidden(message: String) -> anyhow::Error {
+        Exit { code: FORBIDDEN, message }.into()
+    }
+
+    /// Whether there is nothing to say.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.message.is_empty()
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Exit {}
