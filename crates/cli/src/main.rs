@@ -61,7 +61,7 @@ enum Command {
     /// List the revisions of the templates in etcd
     History(revisions::History),
     /// Print the documents of a revision
-    Show(revisions::Show),
+    Show(revisions::ShowRevision),
     /// Show what two revisions have different, or a revision and a file
     Diff(revisions::Diff),
     /// Write the documents of a revision into files

@@ -21,7 +21,7 @@ use lessor_server::shell::etcd::{RevisionStore, StoredHead};
 pub(crate) use self::change::{Rollback, Set};
 pub(crate) use self::delta::Diff;
 pub(crate) use self::exit::Exit;
-pub(crate) use self::history::{Export, History, Show};
+pub(crate) use self::history::{Export, History, ShowRevision};
 pub(crate) use self::push::Push;
 pub(crate) use self::upkeep::{Prune, PushFreezing};
 use crate::serve::tasks::SecretFiles;

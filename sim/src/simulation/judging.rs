@@ -51,7 +51,7 @@ impl Simulation {
         question(&mut self.oracle, &facts)
     }
 
-    /// What must be so without faults, but for what clients have.
+    /// The judgement of what tasks have in force when nothing goes wrong any more.
     ///
     /// # Errors
     /// When it is not so.

@@ -31,7 +31,7 @@ pub(crate) struct History {
 
 /// Prints the documents of a revision as they were
 #[derive(Debug, Args)]
-pub(crate) struct Show {
+pub(crate) struct ShowRevision {
     /// The number
     number: u64,
     /// The one that this node follows, and nothing else
@@ -138,9 +138,9 @@ async fn verify(store: &RevisionStore, revisions: &[Found]) -> anyhow::Result<()
     Ok(())
 }
 
-// === impl Show ===
+// === impl ShowRevision ===
 
-impl Show {
+impl ShowRevision {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let store = self.store.open()?;
         let revision = revision(&store, self.number).await?;

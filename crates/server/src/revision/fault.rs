@@ -11,9 +11,9 @@ use super::FORM;
 pub struct BadRevision {
     /// The key, or the file.
     pub key: String,
-    /// What was found there.
+    /// The thing that was found there.
     pub found: String,
-    /// What was wanted.
+    /// The thing that was wanted.
     pub wanted: String,
 }
 

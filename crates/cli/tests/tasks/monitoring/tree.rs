@@ -1,5 +1,5 @@
 //! A tree that has all figures there are: a root with a state directory, a leaf elected by etcd, whose clients tell each
-//! other of domains, and beside them a server with TLS.
+//! other of domains, and beside them a server with TLS, which follows templates at etcd.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::figures::until;
 use crate::house::etcd::Etcd;
-use crate::house::{AGES, House, eventually, everything, page};
+use crate::house::{AGES, House, eventually, everything, lessor, page, run};
 
 /// The tree, and a client of it.
 pub(super) struct Tree {
@@ -51,7 +51,7 @@ impl Tree {
         until(&mut queries, 30).await;
         let tells = async || leaf.page("/metrics").await.body.contains("lessor_domain_clients{");
         eventually("it tells of domains", tells).await;
-        let sealed = sealed(directory.path()).await;
+        let sealed = sealed(directory.path(), &url).await;
         Some(Tree { root, leaf, sealed, client, queries, _etcd: etcd, _directory: directory })
     }
 
@@ -98,13 +98,21 @@ impl Tree {
     }
 }
 
-/// A server with TLS, and a plain port besides.
-async fn sealed(directory: &Path) -> House {
+/// A server with TLS, and a plain port besides, which follows the templates that are pushed into etcd.
+async fn sealed(directory: &Path, etcd: &str) -> House {
     let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let [certificate, key] = ["cert.pem", "key.pem"].map(|name| directory.join(name));
     std::fs::write(&certificate, own.cert.pem()).unwrap();
     std::fs::write(&key, own.signing_key.serialize_pem()).unwrap();
     let (certificate, key) = (certificate.to_str().unwrap(), key.to_str().unwrap());
     let flags = ["--tls-cert", certificate, "--tls-key", key, "--listen-plain", "127.0.0.1:0"];
-    House::open_with(&everything(CAPACITY, 300), &[&flags[..], &["--node", "sealed"]].concat()).await
+    let file = directory.join("templates.yaml");
+    std::fs::write(&file, everything(CAPACITY, 300)).unwrap();
+    let config = ["--config", "etcd:templates"];
+    let push = ["push", file.to_str().unwrap(), "-m", "the first", "--yes", "--etcd", etcd];
+    let pushed = run(&[&push[..], &config].concat()).await;
+    assert_eq!(pushed.code, Some(0), "{pushed:?}");
+    let own =
+        ["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--log-format", "json", "--node", "sealed"];
+    House::run(lessor(&[&["serve", "--config-etcd", etcd], &config[..], &own, &flags].concat())).await
 }

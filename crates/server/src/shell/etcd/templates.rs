@@ -87,7 +87,7 @@ struct FollowerTask {
     in_force: watch::Sender<Option<Repository>>,
     status: watch::Sender<TemplateStatus>,
     standing: watch::Receiver<TaskStanding>,
-    /// What is under way.
+    /// The calls and checks under way.
     work: FuturesUnordered<Pin<Box<dyn Future<Output = Done> + Send>>>,
     watcher: Option<Watcher>,
 }
