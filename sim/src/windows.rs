@@ -12,6 +12,7 @@
 //! assert_eq!((report.most, report.over), (100, 0), "never more than the limit, and all of it");
 //! ```
 
+mod faults;
 mod holder;
 mod judge;
 mod traffic;
@@ -27,6 +28,7 @@ use lessor_server::repository::{Glob, Kind, Repository, Template};
 pub use self::judge::WindowJudge;
 pub use self::traffic::WindowsTraffic;
 use self::world::WindowsWorld;
+use crate::rng::Rng;
 
 /// The time for which a lease outlasts its window, for outages.
 const OUTAGE: Duration = Duration::from_secs(30);
@@ -56,6 +58,9 @@ pub struct WindowsRun {
     pub cut: usize,
     /// The holders that let go of everything in the middle.
     pub leaving: usize,
+    /// Whether holders die and come back, are not heard of for a while and stand still, and servers are lost, until twelve windows
+    /// before the end.
+    pub goes_wrong: bool,
     /// The rules that holders go by: all of them, but in tests.
     pub rules: HolderRules,
     /// The rules that servers go by: all of them, but in tests.
@@ -81,6 +86,10 @@ pub struct WindowsReport {
     pub share: f64,
     /// The least uses in one of those.
     pub least: u64,
+    /// The least uses in any 1.1 windows among the last four: in so long each unit is used again.
+    pub last: u64,
+    /// The number of times that something went wrong.
+    pub faults: u64,
     /// Messages but heartbeats, of holders and leaves together, while requests were counted.
     pub messages: u64,
 }
@@ -103,8 +112,23 @@ impl WindowsRun {
             dying: 0,
             cut: 0,
             leaving: 0,
+            goes_wrong: false,
             rules: HolderRules::default(),
             grantors: Rules::default(),
+        }
+    }
+
+    /// A few holders, at the root or below some leaves, and everything goes wrong.
+    #[must_use]
+    pub fn drawn(seed: u64) -> WindowsRun {
+        let mut rng = Rng::new(seed ^ 0x0e8a_c7ed);
+        let limit = u32::try_from(rng.between(20, 40)).unwrap_or(20);
+        WindowsRun {
+            holders: rng.between(4, 8) as usize,
+            leaves: rng.between(0, 3) as usize,
+            windows: 24,
+            goes_wrong: true,
+            ..WindowsRun::of(limit, 60, WindowsTraffic::Even(1_000))
         }
     }
 
@@ -123,7 +147,7 @@ impl WindowsRun {
         Duration::from_secs(needed.as_secs() + 1)
     }
 
-    fn repository(&self) -> Repository {
+    pub(crate) fn repository(&self) -> Repository {
         let template = Template {
             kind: Kind::Gauge,
             window: Some(self.window),

@@ -347,6 +347,18 @@ fn no_rule_of_an_election_can_be_left_out() {
     }
 }
 
+/// In simulations of windows in which everything goes wrong: 1, 2; 1, 1, 3.
+#[test]
+fn windows_have_too_many_uses_where_what_was_spent_is_forgotten() {
+    let grantors = [GrantorRule::AckBySeq, GrantorRule::OldLivesCharged];
+    let holders = [HolderRule::UnitsHeld, HolderRule::OutIsHeld, HolderRule::LeaseOutlives];
+    let all = grantors.map(Mutation::Grantor).into_iter().chain(holders.map(Mutation::Holder));
+    for mutation in all {
+        let noticed = (1..=60).any(|seed| windows::in_which_all_goes_wrong(seed, mutation).is_some());
+        assert!(noticed, "{mutation:?} is not noticed");
+    }
+}
+
 #[test]
 fn no_rule_of_a_follower_of_templates_can_be_left_out() {
     for mutation in FollowerRule::ALL {

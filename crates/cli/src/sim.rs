@@ -11,6 +11,7 @@ mod summary;
 mod swarm;
 mod tiers;
 mod what;
+mod windows;
 
 use std::path::{Path, PathBuf};
 
@@ -28,6 +29,7 @@ use self::domains::DomainsComparison;
 use self::output::write;
 use self::range::Seeds;
 use self::what::What;
+use self::windows::WindowsComparison;
 
 /// Runs one of Doorman's seven scenarios in simulated time and prints its figures; or hunts for broken rules; or shows burst
 /// tiers at work, by themselves or where several clients keep to them.
@@ -42,7 +44,8 @@ pub(crate) struct Sim {
     /// million of them, while leaders die at every level); domains (one domain that reaches several clients: how well they
     /// keep to its tiers together, by each scope); spare (clients that say nothing of what they want: what is lost of what
     /// one limiter of the whole capacity would grant them); raise (one client that comes to want its share where nothing is
-    /// free: how soon it has it, and how many grants that costs)
+    /// free: how soon it has it, and how many grants that costs); windows (limits on the uses in any window, kept by ten
+    /// holders together: how much of them is granted, and for how many messages)
     #[arg(value_name = "SCENARIO", required = true)]
     what: Option<What>,
     /// The seed of everything that is drawn
@@ -80,7 +83,8 @@ pub(crate) struct Sim {
     #[arg(long, value_name = "N")]
     lines: Option<usize>,
     /// Clients of a tree, 100000 or a million without it; or that a domain reaches, 4 and then 16 without it; or
-    /// that share what is spare, 10, 100 and then 1000; or of a raise, 100 to 100000
+    /// that share what is spare, 10, 100 and then 1000; or of a raise, 100 to 100000; or
+    /// holders of windows, 10 without it
     #[arg(long, value_name = "N")]
     clients: Option<usize>,
     /// Simulated minutes of a tree; 10 without it
@@ -89,7 +93,8 @@ pub(crate) struct Sim {
     /// Simulated seconds of domains, 600 without it; or of what is spare, 30
     #[arg(long, value_name = "N")]
     seconds: Option<u64>,
-    /// Servers between the root and the clients that share what is spare, or of which one comes to want more; none without it
+    /// Servers between the root and the clients that share what is spare, or of which one comes to want more, or that keep to
+    /// windows; none without it
     #[arg(long, value_name = "N")]
     leaves: Option<usize>,
 }
@@ -126,6 +131,10 @@ impl Sim {
                 let Sim { clients, leaves, json, .. } = *self;
                 raise::RaiseComparison { clients, leaves, seeds: self.seeds(), json }.run()
             }
+            What::Windows => {
+                let Sim { clients: holders, leaves, json, .. } = *self;
+                WindowsComparison { holders, leaves, seeds: self.seeds(), json }.run()
+            }
         }
     }
 
@@ -141,6 +150,7 @@ impl Sim {
         let is_scenario = matches!(what, What::Scenario(_));
         let is_large = matches!(what, What::Simulation | What::Million);
         let is_shared = matches!(what, What::Domains | What::Spare);
+        let is_of_leaves = matches!(what, What::Raise | What::Windows);
         let flags = [
             ("--trace", self.trace.is_some(), is_scenario),
             ("--out", self.out.is_some(), is_scenario || matches!(what, What::Swarm | What::Domains)),
@@ -150,10 +160,10 @@ impl Sim {
             ("--keep-going", self.keep_going, what == What::Swarm),
             ("--lines", self.lines.is_some(), what == What::Swarm),
             ("--seeds", self.seeds.is_some(), !is_large),
-            ("--clients", self.clients.is_some(), is_large || is_shared || what == What::Raise),
+            ("--clients", self.clients.is_some(), is_large || is_shared || is_of_leaves),
             ("--minutes", self.minutes.is_some(), is_large),
             ("--seconds", self.seconds.is_some(), is_shared),
-            ("--leaves", self.leaves.is_some(), matches!(what, What::Spare | What::Raise)),
+            ("--leaves", self.leaves.is_some(), is_of_leaves || what == What::Spare),
         ];
         for (flag, given, meant) in flags {
             anyhow::ensure!(!given || meant, "{flag} means nothing for {what}");

@@ -7,15 +7,19 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 use allocation_counter::measure;
 use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
-use lessor_client::DomainOptions;
 use lessor_client::internals::allowance::Allowance;
 use lessor_client::internals::domain::{Domains, Override, Policies, Rules};
 use lessor_client::internals::limiter::Limiter;
-use lessor_proto::{Amount, Glob, Time};
+use lessor_client::internals::session::{Change, Session, SessionConfig};
+use lessor_client::internals::window::{KeysOptions, WindowHolder, WindowKeys};
+use lessor_client::{DomainOptions, Rung};
+use lessor_proto::message::UseWindow;
+use lessor_proto::{Amount, ClientId, Glob, Incarnation, ResourceId, Time};
 
 /// A resource on a clock of its own.
 struct House {
@@ -109,4 +113,39 @@ fn a_domain_that_is_not_known_takes_memory() {
     let mut house = House::new();
     let counted = measure(|| _ = house.live("short/tenant", 1, 1));
     assert!(counted.count_total > 0);
+}
+
+/// The bytes that each of so many keys of a window takes in a client, with its session, when it is idle; measured where a key has
+/// been asked for once and nothing is in use.
+#[test]
+fn an_idle_key_of_a_window_takes_little_memory_and_a_use_of_a_warm_one_none() {
+    const KEYS: u64 = 2_000;
+    let now = Time::from_nanos(1 << 40);
+    let keys = Arc::new(WindowKeys::new("api/", KeysOptions::default(), Waker::noop().clone()));
+    let name = ClientId::new("web-1", 256).unwrap();
+    let mut session = Session::new(SessionConfig::new(name, Incarnation(1), vec!["a:1".into()]));
+    let mut holder = WindowHolder::new();
+    let names: Vec<String> = (0..KEYS).map(|number| format!("tenant-{number}")).collect();
+    let all = measure(|| {
+        for name in &names {
+            assert!(keys.try_acquire(name, 1, || now).is_err());
+            holder.hear(now, &keys, |_| false, &mut session);
+        }
+    });
+    let each = all.bytes_current / i64::try_from(KEYS).unwrap();
+    println!("{each} bytes a key");
+    assert!(each < 2_000, "{each} bytes a key");
+    // The first one is leased something.
+    let window = UseWindow { length: Duration::from_secs(60), limit: 100 };
+    let lease = Allowance::new(Some(Amount::from_units(100)), now + Duration::from_secs(900));
+    let allowance = Allowance { window: Some(window), ..lease };
+    let resource = ResourceId::new("api/tenant-0", 256).unwrap();
+    let change =
+        Change { resource, allowance, rung: Rung::Leased, fault: None, learns_until: None, domains: None };
+    assert!(holder.apply(now, &change, &mut session));
+    // Uses of one moment are one entry.
+    let hit = |_| keys.try_acquire("tenant-0", 1, || now).is_ok();
+    assert!((0..2).all(hit));
+    let warm = measure(|| assert!((0..90).all(hit)));
+    assert_eq!(warm.count_total, 0, "{warm:?}");
 }

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use lessor_client::internals::limiter::Clock as WaitClock;
 use lessor_client::internals::session::{Action, Event, Session, SessionConfig};
@@ -28,6 +29,8 @@ pub(super) struct SimulatedHolder {
     windows: WindowHolder,
     keys: Arc<WindowKeys>,
     pub(super) clock: Clock,
+    /// The rate of that, when it runs.
+    rate: u64,
     local: LocalClock,
     waiting: VecDeque<WaitingRequest>,
     /// When it is looked at next.
@@ -71,6 +74,7 @@ impl SimulatedHolder {
             windows: WindowHolder::new(),
             keys: Arc::new(keys.with_rules(run.rules)),
             clock: Clock::new(now, Time::ZERO + run.window, rate),
+            rate,
             local: LocalClock::default(),
             waiting: VecDeque::new(),
             due: None,
@@ -131,6 +135,25 @@ impl SimulatedHolder {
     /// The units in use here.
     pub(super) fn in_use(&self, now: Time) -> u64 {
         self.keys.usage(KEY, self.clock.at(now)).map_or(0, |usage| usage.uses.into())
+    }
+
+    /// Its clock shows nothing of what passes from here on.
+    pub(super) fn stop_clock(&mut self, now: Time) {
+        self.clock.set_rate(now, 0);
+    }
+
+    /// It stood still, and its clock did for so long, which the date shows.
+    pub(super) fn go_on(&mut self, now: Time, lost: Duration) {
+        if !lost.is_zero() {
+            self.clock.set_rate(now, self.rate);
+            self.session.lose_time(self.clock.at(now), lost.mul_f64(1.01));
+        }
+        // What has changed comes before the next request.
+        let local = self.clock.at(now);
+        self.local.0.store(local.as_nanos(), Ordering::Relaxed);
+        while let Some(change) = self.session.next_change(local) {
+            self.windows.apply(local, &change, &mut self.session);
+        }
     }
 
     /// It lets go of everything, in the order of things.

@@ -9,6 +9,7 @@ use lessor_proto::{Epoch, Time};
 use lessor_server::config::ParentConfig;
 use lessor_server::node::NodeConfig;
 
+use super::faults::Standstill;
 use super::holder::SimulatedHolder;
 use super::judge::WindowJudge;
 use super::{WindowsReport, WindowsRun};
@@ -18,8 +19,8 @@ use crate::rng::Rng;
 
 /// Something that happens.
 #[derive(Debug)]
-enum WindowsEvent {
-    /// So many requests at a holder.
+pub(super) enum WindowsEvent {
+    /// So many requests at a place.
     Requests(usize, u32),
     /// Something is due at a holder.
     Holder(usize),
@@ -29,36 +30,59 @@ enum WindowsEvent {
     Node(usize),
     /// Something arrives.
     Message(Box<NetMessage>),
-    /// Some holders die, and others are cut off.
+    /// Some holders die, others are cut off, and others leave.
     Misfortune,
+    /// Something goes wrong.
+    Fault,
+    /// A holder that stood still goes on.
+    GoesOn(usize),
 }
 
 /// The site of the root among the servers.
-const ROOT: usize = 0;
+pub(super) const ROOT: usize = 0;
 /// The windows in which everything begins.
 const BEGINNING: u32 = 2;
+/// The last windows, in which nothing goes wrong any more: leases end, servers learn, and in the last three all is as it should be.
+const CALM: u32 = 12;
+const JUDGED: u32 = 4;
+/// In so many windows each unit is used again: it is kept for 1.01 of them, by a clock that may be slow by as much, moves, and waits
+/// where it is for the next request.
+const WHOLE: f64 = 1.1;
 
 pub(super) struct WindowsWorld {
-    run: WindowsRun,
-    now: Time,
+    pub(super) run: WindowsRun,
+    pub(super) now: Time,
     /// When requests come, when they are counted, and when they end.
     begin: Time,
     counts_from: Time,
     end: Time,
-    queue: EventQueue<WindowsEvent>,
-    rng: Rng,
-    net: Net,
+    /// From then on nothing goes wrong.
+    pub(super) calm_from: Time,
+    pub(super) queue: EventQueue<WindowsEvent>,
+    pub(super) rng: Rng,
+    pub(super) net: Net,
+    /// The last epoch that has begun.
+    pub(super) epoch: u64,
     /// When each server is looked at next.
     due: Vec<Option<Time>>,
+    /// The holder at each place.
+    pub(super) slots: Vec<usize>,
     /// Those that live.
-    holders: Vec<Option<SimulatedHolder>>,
-    cut: Vec<bool>,
-    /// Nothing overtakes what was sent before it, up and down, of each holder.
-    clear: Vec<[Time; 2]>,
+    pub(super) holders: Vec<Option<SimulatedHolder>>,
+    pub(super) cut: Vec<bool>,
+    /// Until when all that is said to a holder, or by it, is on its way.
+    pub(super) unheard_until: Vec<Time>,
+    /// Those that stand still.
+    pub(super) still: Vec<Option<Standstill>>,
+    /// Nothing overtakes what was sent before it, up and down, of each holder and of each leaf.
+    pub(super) clear: Vec<[Time; 2]>,
+    clear_of_leaves: Vec<[Time; 2]>,
     judge: WindowJudge,
     /// The uses in each window one behind the other.
     full: Vec<u64>,
-    report: WindowsReport,
+    /// The uses of the last windows, in order.
+    last_uses: Vec<(Time, u64)>,
+    pub(super) report: WindowsReport,
 }
 
 // === impl WindowsWorld ===
@@ -78,16 +102,23 @@ impl WindowsWorld {
             begin,
             counts_from,
             end,
+            calm_from: counts_from + run.window * windows.saturating_sub(CALM),
             queue: EventQueue::small(),
+            epoch: 1,
+            slots: (0..run.holders).collect(),
+            unheard_until: vec![Time::ZERO; run.holders],
+            still: vec![None; run.holders],
+            clear_of_leaves: vec![[Time::ZERO; 2]; run.leaves],
             holders: holders.collect(),
             net: network(&run),
             due: vec![None; 1 + run.leaves],
             cut: vec![false; run.holders],
-            clear: vec![[Time::ZERO; 2]; run.holders + run.leaves],
+            clear: vec![[Time::ZERO; 2]; run.holders],
             judge: WindowJudge::new(run.window),
             full: vec![0; usize::try_from(run.windows).unwrap_or_default()],
             run,
             rng,
+            last_uses: Vec::new(),
             report: WindowsReport::default(),
         };
         for holder in 0..run.holders {
@@ -95,6 +126,9 @@ impl WindowsWorld {
             world.expect_requests(holder, begin);
         }
         (0..=run.leaves).for_each(|node| world.serve(node));
+        if run.goes_wrong {
+            world.queue.put(counts_from, WindowsEvent::Fault);
+        }
         if run.dying + run.cut + run.leaving > 0 {
             let middle = counts_from + run.window * (windows / 2);
             world.queue.put(middle, WindowsEvent::Misfortune);
@@ -110,12 +144,18 @@ impl WindowsWorld {
         let uses: u64 = self.full.iter().sum();
         let share = uses as f64 / (f64::from(self.run.limit) * self.full.len().max(1) as f64);
         let least = self.full.iter().copied().min().unwrap_or_default();
-        WindowsReport { most: self.judge.most(), share, least, ..self.report }
+        let last = least_in(&self.last_uses, self.run.window.mul_f64(WHOLE), self.end);
+        WindowsReport { most: self.judge.most(), share, least, last, ..self.report }
     }
 
     fn happen(&mut self, event: WindowsEvent) {
+        if let Some(until) = self.waits_until(&event) {
+            return self.queue.put(until, event);
+        }
         match event {
-            WindowsEvent::Requests(holder, number) => self.requests(holder, number),
+            WindowsEvent::Requests(place, number) => self.requests(place, number),
+            WindowsEvent::Fault => self.go_wrong(),
+            WindowsEvent::GoesOn(holder) => self.go_on(holder),
             WindowsEvent::Holder(holder) => {
                 // Another look came in between where it is for later.
                 if let Some(found) = &mut self.holders[holder]
@@ -160,6 +200,20 @@ impl WindowsWorld {
         }
     }
 
+    /// Until when an event has to wait, as its holder stands still.
+    fn waits_until(&self, event: &WindowsEvent) -> Option<Time> {
+        let holder = match event {
+            WindowsEvent::Requests(place, _) => self.slots[*place],
+            WindowsEvent::Holder(holder) | WindowsEvent::GivesUp(holder) => *holder,
+            WindowsEvent::Message(message) => match **message {
+                NetMessage::Down(Endpoint::Holder(holder), _) => holder,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        self.still[holder].map(Standstill::until).filter(|&until| until >= self.now)
+    }
+
     fn is_cut(&self, endpoint: Endpoint) -> bool {
         matches!(endpoint, Endpoint::Holder(holder) if self.cut[holder])
     }
@@ -185,8 +239,9 @@ impl WindowsWorld {
         self.serve(self.net.home(to));
     }
 
-    fn requests(&mut self, holder: usize, number: u32) {
-        self.expect_requests(holder, self.now);
+    fn requests(&mut self, place: usize, number: u32) {
+        self.expect_requests(place, self.now);
+        let holder = self.slots[place];
         for _ in 0..number {
             let Some(found) = &mut self.holders[holder] else { return };
             let answer = found.request(&self.run, self.now);
@@ -210,6 +265,9 @@ impl WindowsWorld {
         if granted > 0 {
             let uses = self.judge.hear(self.now, granted);
             self.report.over += uses.saturating_sub(limit).min(granted);
+            if self.now + self.run.window * JUDGED >= self.end {
+                self.last_uses.push((self.now, granted));
+            }
         }
         if !self.counts() {
             return;
@@ -234,7 +292,10 @@ impl WindowsWorld {
     }
 
     /// A holder does what is due, and says what it has to say.
-    fn attend(&mut self, holder: usize) {
+    pub(super) fn attend(&mut self, holder: usize) {
+        if self.still[holder].is_some() {
+            return;
+        }
         for _ in 0..1_000 {
             let Some(found) = &mut self.holders[holder] else { return };
             let mut actions = Vec::new();
@@ -258,7 +319,7 @@ impl WindowsWorld {
         }
     }
 
-    fn send(&mut self, from: Endpoint, action: Action) {
+    pub(super) fn send(&mut self, from: Endpoint, action: Action) {
         if let Action::Send { up: Up::Report(report), .. } = &action {
             let is_news = !report.renew_all || !report.reports.is_empty();
             self.report.messages += u64::from(is_news && self.counts());
@@ -267,24 +328,23 @@ impl WindowsWorld {
         self.queue.put(at, WindowsEvent::Message(Box::new(NetMessage::Up(from, action))));
     }
 
-    fn deliver(&mut self, to: Endpoint, event: Event) {
+    pub(super) fn deliver(&mut self, to: Endpoint, event: Event) {
         let at = self.arrival(to, 1);
         self.queue.put(at, WindowsEvent::Message(Box::new(NetMessage::Down(to, event))));
     }
 
     fn arrival(&mut self, endpoint: Endpoint, way: usize) -> Time {
-        let number = match endpoint {
-            Endpoint::Holder(holder) => holder,
-            Endpoint::Node(node) => self.run.holders + node - 1,
-        };
         let at = self.now + self.rng.time(self.run.way / 20, self.run.way);
-        let clear = &mut self.clear[number][way];
+        let (at, clear) = match endpoint {
+            Endpoint::Holder(holder) => (at.max(self.unheard_until[holder]), &mut self.clear[holder][way]),
+            Endpoint::Node(node) => (at, &mut self.clear_of_leaves[node - 1][way]),
+        };
         *clear = at.max(*clear + Duration::from_nanos(1));
         *clear
     }
 
     /// A server does what is due.
-    fn serve(&mut self, node: usize) {
+    pub(super) fn serve(&mut self, node: usize) {
         for message in self.net.serve(self.now, node) {
             match message {
                 NetMessage::Down(to, event) => self.deliver(to, event),
@@ -300,25 +360,37 @@ impl WindowsWorld {
     }
 }
 
+/// The least uses in any time of that length before `end`, from the first of them on.
+fn least_in(uses: &[(Time, u64)], length: Duration, end: Time) -> u64 {
+    // The least begins just after a use.
+    let begun = (1..uses.len()).take_while(|&first| uses[first - 1].0 + length < end);
+    let count = |first: usize| {
+        let until = uses[first - 1].0 + length;
+        uses[first..].iter().take_while(|&&(at, _)| at <= until).map(|&(_, count)| count).sum()
+    };
+    begun.map(count).min().unwrap_or_default()
+}
+
 /// The root, and the leaves below it, to which holders go in turn.
 fn network(run: &WindowsRun) -> Net {
     let parents: Vec<Option<usize>> = std::iter::once(None).chain(vec![Some(ROOT); run.leaves]).collect();
     let mut net = Net::new(&parents);
-    let root = NodeConfig { rules: run.grantors, ..NodeConfig::new("root", Epoch(1)) };
-    net.begin(Time::ZERO, ROOT, root, run.repository());
-    for leaf in 1..=run.leaves {
-        let servers = vec!["root:1".into()];
-        let parent = ParentConfig { servers, transport: Transport::Stream, eager: false };
-        let config = NodeConfig::new(format!("leaf-{}", leaf - 1), Epoch(1));
-        net.begin(
-            Time::ZERO,
-            leaf,
-            NodeConfig { parent: Some(parent), rules: run.grantors, ..config },
-            run.repository(),
-        );
+    for node in 0..=run.leaves {
+        net.begin(Time::ZERO, node, node_config(run, node, Epoch(1)), run.repository());
     }
     for holder in 0..run.holders {
         net.add_holder(if run.leaves > 0 { 1 + holder % run.leaves } else { ROOT });
     }
     net
+}
+
+/// The configuration of a server that begins `epoch`.
+pub(super) fn node_config(run: &WindowsRun, node: usize, epoch: Epoch) -> NodeConfig {
+    let name = if node == ROOT { "root".to_owned() } else { format!("leaf-{node}") };
+    let parent = ParentConfig { servers: vec!["root:1".into()], transport: Transport::Stream, eager: false };
+    NodeConfig {
+        parent: (node != ROOT).then_some(parent),
+        rules: run.grantors,
+        ..NodeConfig::new(name, epoch)
+    }
 }

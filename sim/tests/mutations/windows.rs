@@ -18,6 +18,13 @@ fn over(run: &WindowsRun, without: Option<Mutation>) -> Option<String> {
     (report.over > 0).then(|| format!("{} uses in a window of {}", report.most, run.limit))
 }
 
+/// A few holders, and everything goes wrong.
+pub(crate) fn in_which_all_goes_wrong(seed: u64, without: Mutation) -> Option<String> {
+    let run = WindowsRun { rules: without.client(), grantors: without.node(), ..WindowsRun::drawn(seed) };
+    let report = run.play(seed);
+    (report.over > 0).then(|| format!("{} uses in a window of {}", report.most, run.limit))
+}
+
 fn run(traffic: WindowsTraffic) -> WindowsRun {
     WindowsRun::of(100, 60, traffic)
 }

@@ -21,12 +21,14 @@ pub(crate) enum What {
     Spare,
     /// One client that comes to want more where nothing is free.
     Raise,
+    /// Limits on the uses in any window, that several holders keep together.
+    Windows,
 }
 
 /// A name of nothing that can be simulated.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "scenario {0:?} is not one of one, two, three, four, five, six, seven, swarm, tree, million, domains, spare, raise"
+    "scenario {0:?} is not one of one, two, three, four, five, six, seven, swarm, tree, million, domains, spare, raise, windows"
 )]
 pub(crate) struct UnknownWhat(String);
 
@@ -43,6 +45,7 @@ impl FromStr for What {
             "domains" => Ok(What::Domains),
             "spare" => Ok(What::Spare),
             "raise" => Ok(What::Raise),
+            "windows" => Ok(What::Windows),
             name => name.parse().map(What::Scenario).map_err(|_| UnknownWhat(name.to_owned())),
         }
     }
@@ -58,6 +61,7 @@ impl fmt::Display for What {
             What::Domains => f.write_str("domains"),
             What::Spare => f.write_str("spare"),
             What::Raise => f.write_str("raise"),
+            What::Windows => f.write_str("windows"),
         }
     }
 }
