@@ -93,7 +93,7 @@ struct WindowState {
     /// When it was last asked for anything.
     asked: Time,
     attention: Attention,
-    /// What was wanted before all else when it was looked at last.
+    /// The units that were wanted before all else when it was looked at last.
     said: u64,
     /// Nothing can be had any more: somebody else in this process holds the resource, or it is given back.
     is_barred: bool,

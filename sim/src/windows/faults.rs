@@ -1,4 +1,4 @@
-//! What goes wrong in a world of windows: holders die and come back, are not heard of for a while, or stand still, with their
+//! Faults in a world of windows: holders die and come back, are not heard of for a while, or stand still, with their
 //! clocks or without; servers are lost, and the next one knows nothing of what they granted.
 
 use std::time::Duration;
@@ -29,7 +29,7 @@ impl Standstill {
 // === impl WindowsWorld ===
 
 impl WindowsWorld {
-    /// Something goes wrong, and something else a while later.
+    /// Lets something go wrong, and something else a while later.
     pub(super) fn go_wrong(&mut self) {
         self.report.faults += 1;
         let slot = self.rng.index(self.run.holders);

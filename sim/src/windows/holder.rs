@@ -51,7 +51,7 @@ impl WaitClock for LocalClock {
         Time::from_nanos(self.0.load(Ordering::Relaxed))
     }
 
-    /// Whoever waits is looked at with each event of its holder.
+    /// A request that waits is looked at with each event of its holder.
     fn sleep_until(&self, at: Time) -> impl Future<Output = ()> + Send {
         let clock = self.clone();
         std::future::poll_fn(move |_| if clock.now() >= at { Poll::Ready(()) } else { Poll::Pending })

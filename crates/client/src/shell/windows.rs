@@ -18,7 +18,7 @@ use crate::window::{KeysOptions, WindowKeys, WindowUsage};
 /// [`Client::windows`](super::Client::windows).
 ///
 /// Each key is a resource, named by the prefix and the key; its template says how many uses there may be in which
-/// [window](https://docs.rs/lessor-server). It is leased when the key is first asked for, so the first request of a key is
+/// window. It is leased when the key is first asked for, so the first request of a key is
 /// granted after a round trip, and later ones at once as long as units lie here. What another client has used counts for it as
 /// long as the window lasts; what it has not used moves to whoever needs it. A key that nobody has asked for in ten seconds is
 /// given back and forgotten, once nothing of it counts any more.

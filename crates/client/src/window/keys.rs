@@ -46,7 +46,7 @@ pub struct KeysOptions {
     pub most: usize,
     /// The limits on waiting for one key.
     pub waiting: Waiting,
-    /// Who has a greater one is served first.
+    /// The priority: a greater one is served first.
     pub priority: i64,
     /// The bound on the error of clocks.
     pub drift: Drift,

@@ -17,7 +17,7 @@ use super::{Attention, ExactWindow, REMEMBERED};
 /// The want of a window at a moment.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WindowWant {
-    /// What is spent and what is waited for, and what is to be kept at hand besides.
+    /// The units that are spent or waited for, and those to be kept at hand besides.
     pub bands: Bands,
     /// The units in use, read in the same step.
     pub in_use: Amount,
@@ -27,7 +27,7 @@ pub struct WindowWant {
     pub is_idle: bool,
 }
 
-/// Who was not asked for so long keeps nothing at hand.
+/// A key that was not asked for in this time keeps nothing at hand.
 const SILENT: Duration = Duration::from_secs(10);
 /// The uses of so long are wanted at hand, beside what is.
 const AHEAD: Duration = Duration::from_millis(250);
@@ -42,7 +42,7 @@ const LOOK: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(20
 // === impl ExactWindow ===
 
 impl ExactWindow {
-    /// What is wanted at `now`, with `priority`.
+    /// The want at `now`, with `priority`.
     #[must_use]
     pub fn want(&self, now: Time, priority: i64) -> WindowWant {
         let mut state = self.lock();
