@@ -42,7 +42,7 @@ pub enum HolderRule {
     WindowOutlasted,
     /// A refund frees the unit that would be free first.
     RefundFirst,
-    /// What is used in a window is not given back by whoever leaves.
+    /// Uses in a window are not given back by whoever leaves.
     UsesLeft,
 }
 

@@ -20,7 +20,7 @@ use crate::rng::Rng;
 /// Something that happens.
 #[derive(Debug)]
 pub(super) enum WindowsEvent {
-    /// So many requests at a place.
+    /// Requests at a place, and how many.
     Requests(usize, u32),
     /// Something is due at a holder.
     Holder(usize),
@@ -259,7 +259,7 @@ impl WindowsWorld {
         self.queue.put(at, WindowsEvent::GivesUp(holder));
     }
 
-    /// So many requests were granted, and so many refused.
+    /// Notes how many requests were granted, and how many refused.
     fn note(&mut self, [granted, refused]: [u64; 2]) {
         let limit = u64::from(self.run.limit);
         if granted > 0 {

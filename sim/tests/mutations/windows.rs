@@ -9,7 +9,7 @@ use lessor_proto::{Amount, Drift, Time};
 use lessor_sim::mutation::Mutation;
 use lessor_sim::windows::{WindowsRun, WindowsTraffic};
 
-/// What is wrong with a run: more uses than the limit.
+/// The fault of a run: more uses than the limit.
 fn over(run: &WindowsRun, without: Option<Mutation>) -> Option<String> {
     let rules = without.map(Mutation::client).unwrap_or_default();
     let grantors = without.map(Mutation::node).unwrap_or_default();
