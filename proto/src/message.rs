@@ -7,6 +7,7 @@
 
 mod answer;
 mod ask;
+mod bound_by;
 mod domains;
 mod field;
 mod grant;
@@ -16,6 +17,7 @@ mod stream;
 
 pub use answer::{Answer, Leader, RefusedReport, Whereabouts};
 pub use ask::{Ask, Band, Bands, CheckedAsk, Has, HolderKind, Lasts, Release, Report};
+pub use bound_by::BoundBy;
 pub use domains::{
     Census, DomainEntry, DomainHits, DomainNews, DomainReport, LONGEST_DOMAIN, MOST_DOMAINS, MOST_ENTRIES,
     sealed,

@@ -159,6 +159,7 @@ impl Legacy {
                     rung: Rung::Leased,
                     fault: None,
                     learns_until: None,
+                    bound_by: None,
                     domains: None,
                 });
             }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_proto::message::{Bands, Grant, Order, UseWindow};
+use lessor_proto::message::{Bands, BoundBy, Grant, Order, UseWindow};
 use lessor_proto::{Amount, Epoch, Time};
 
 pub use self::config::{Fallback, HoldingConfig, Kind, Rung, Surplus};
@@ -97,6 +97,8 @@ struct Lease {
     outlived: Option<Amount>,
     /// Until when its grantor learns what is out, [`Time::MAX`] where that was not said; absent: it does not learn.
     learns_until: Option<Time>,
+    /// What bound the amount, as its grantor says.
+    bound_by: Option<BoundBy>,
 }
 
 // === impl Lease ===
@@ -105,7 +107,16 @@ impl Lease {
     /// A lease that gives nothing, and only shows which grant was the last.
     fn of_nothing(order: Order, token: Arc<[u8]>) -> Lease {
         let (amount, end, length) = (Amount::ZERO, Time::ZERO, Duration::ZERO);
-        Lease { amount, end, length, order: Some(order), token, outlived: None, learns_until: None }
+        Lease {
+            amount,
+            end,
+            length,
+            order: Some(order),
+            token,
+            outlived: None,
+            learns_until: None,
+            bound_by: None,
+        }
     }
 }
 
@@ -306,8 +317,9 @@ impl Holding {
         let token: Arc<[u8]> = grant.token.into();
         self.cover.add(now, (grant.capacity, end), Arc::clone(&token), self.config.kind);
         let learns_until = grant.learning.then(|| grant.learning_left.map_or(Time::MAX, |left| now + left));
-        let (amount, length) = (grant.capacity, grant.length);
-        self.lease = Some(Lease { amount, end, length, order: grant.order, token, outlived, learns_until });
+        let (amount, length, bound_by) = (grant.capacity, grant.length, grant.bound_by);
+        let order = grant.order;
+        self.lease = Some(Lease { amount, end, length, order, token, outlived, learns_until, bound_by });
         Ok(())
     }
 
@@ -332,6 +344,11 @@ impl Holding {
     /// learning.
     pub(crate) fn learns_until(&self) -> Option<Time> {
         self.lease.as_ref().and_then(|lease| lease.learns_until)
+    }
+
+    /// What bound the amount of the last lease, if the server that granted it says so.
+    pub(crate) fn bound_by(&self) -> Option<BoundBy> {
+        self.lease.as_ref().and_then(|lease| lease.bound_by)
     }
 
     /// The amount of the last lease, which has ended, if `grant` does not take its place: a server that is learning

@@ -72,6 +72,8 @@ pub mod internals;
 mod limiter;
 mod mutation;
 mod session;
+#[cfg(feature = "shell")]
+mod shortness;
 mod sublessee;
 mod suspend;
 mod together;
@@ -82,6 +84,7 @@ mod window;
 #[cfg(feature = "shell")]
 mod shell;
 
+pub use lessor_proto::message::BoundBy;
 pub use lessor_proto::name::BadName;
 pub use lessor_proto::{Amount, ClientId, ResourceId, Time};
 
@@ -100,6 +103,8 @@ pub use self::shell::{
     OpenError, Opening, Rate, Resource, ResourceMetrics, Tls, TlsFault, Together, TokenFault, Windows,
     WindowsOpening,
 };
+#[cfg(feature = "shell")]
+pub use self::shortness::ShortBy;
 pub use self::together::{Price, Refusal, TogetherAnswer, TogetherDenied, TogetherPermit};
 pub use self::transport::Transport;
 pub use self::window::WindowUsage;

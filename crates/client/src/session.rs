@@ -35,7 +35,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_proto::message::{Bands, HolderKind, Order};
+use lessor_proto::message::{Bands, BoundBy, HolderKind, Order};
 use lessor_proto::{Amount, Epoch, ReportId, ResourceId, Time};
 
 use crate::allowance::Allowance;
@@ -248,6 +248,12 @@ impl Session {
     #[must_use]
     pub fn fault(&self, resource: &ResourceId) -> Option<&Fault> {
         self.find(resource).ok().and_then(|place| self.entries[place].fault.as_ref())
+    }
+
+    /// What bound the amount of the last lease of `resource`, if the server that granted it says so.
+    #[must_use]
+    pub fn bound_by(&self, resource: &ResourceId) -> Option<BoundBy> {
+        self.find(resource).ok().and_then(|place| self.entries[place].holding.bound_by())
     }
 
     /// The server that the next request or stream goes to.

@@ -113,6 +113,7 @@ impl Counter {
             domains: None,
             before: None,
             earlier: None,
+            bound_by: None,
         }
     }
 

@@ -278,6 +278,7 @@ impl<'a> Words<'a> {
                 domains: None,
                 before: None,
                 earlier: None,
+                bound_by: None,
             });
         }
         answer

@@ -68,6 +68,7 @@ fn grant(units: u64, seq: u64, basis: u64) -> Grant {
         domains: None,
         before: None,
         earlier: None,
+        bound_by: None,
     }
 }
 

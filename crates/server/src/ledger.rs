@@ -92,6 +92,23 @@ pub struct Granted {
     pub amount: Amount,
     /// The holder is still charged for more than this until it reports: it should do so at once.
     pub ack_wanted: bool,
+    /// What there was too little room for because of; absent: all that was offered was granted.
+    pub bound: Option<RoomBound>,
+}
+
+/// What leaves too little room for a grant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RoomBound {
+    /// More is out than the limit since it was cut, and nobody grows.
+    Debt,
+    /// The ceiling: a larger mark has to be written first.
+    Ceiling,
+    /// The charges of others.
+    Others,
+    /// The ghost, and no holder beside it.
+    Ghost,
+    /// The limit by itself.
+    Limit,
 }
 
 /// The number that grants bear before there was any debt. What holders have from before the start bears a lower one.
@@ -272,7 +289,8 @@ impl Ledger {
     /// Grants what is offered, as far as there is room, and charges it.
     pub fn grant(&mut self, account: &mut Account, offer: &Offer) -> Granted {
         let charged = account.charge();
-        let amount = self.room(account, offer.target.min(offer.most)).round_down(offer.grain);
+        let (room, bound) = self.room(account, offer.target.min(offer.most));
+        let amount = room.round_down(offer.grain);
         let (end, cut) = (self.end(offer.term), self.cut);
         if !self.rules.keep(Rule::CreditAtAck) {
             self.change(account, Account::clear);
@@ -284,7 +302,7 @@ impl Ledger {
         );
         let ack_wanted = charged > amount;
         self.recalls += u64::from(ack_wanted);
-        Granted { amount, ack_wanted }
+        Granted { amount, ack_wanted, bound }
     }
 
     /// Everything `account` was charged for is free: its holder has promised to use nothing, or all of it has ended.
@@ -292,15 +310,29 @@ impl Ledger {
         self.change(account, Account::clear);
     }
 
-    /// The part of `target` that may be granted.
-    fn room(&mut self, account: &Account, target: Amount) -> Amount {
+    /// The part of `target` that may be granted, and why it is not all.
+    fn room(&mut self, account: &Account, target: Amount) -> (Amount, Option<RoomBound>) {
         let charged = account.charge();
-        let Some(limit) = self.limit.filter(|_| self.debt) else { return self.reachable(account, target) };
+        let Some(limit) = self.limit.filter(|_| self.debt) else {
+            let room = self.reachable(account, target);
+            return (room, (room < target).then(|| self.bound_of_room(charged)));
+        };
         let mut others = self.since_cut - micros(account.charge_since(self.cut));
         if !self.rules.keep(Rule::PostCut) {
             others = 0;
         }
-        target.min(charged).min(amount(micros(limit).saturating_sub(others)))
+        let room = target.min(charged).min(amount(micros(limit).saturating_sub(others)));
+        (room, (room < target).then_some(RoomBound::Debt))
+    }
+
+    /// What keeps one who is charged for `charged` from growing: the ceiling, or what is out within the limit.
+    fn bound_of_room(&self, charged: Amount) -> RoomBound {
+        match self.free() {
+            free if self.below_ceiling() < free => RoomBound::Ceiling,
+            _ if self.lent() > micros(charged) => RoomBound::Others,
+            _ if self.ghost() > Amount::ZERO => RoomBound::Ghost,
+            _ => RoomBound::Limit,
+        }
     }
 
     /// Every change of an account passes here, so that the sums follow.

@@ -8,6 +8,7 @@ mod admission;
 mod books;
 mod domains;
 mod doubt;
+mod explain;
 mod floors;
 mod heartbeats;
 mod marks;
@@ -46,6 +47,9 @@ use self::admission::AdmittedParts;
 use self::domains::Sharing;
 pub use self::doubt::LearningTimes;
 use self::doubt::told;
+pub use self::explain::{
+    BandLevel, BandShare, Division, Explanation, HolderExplanation, LeaseAbove, NotExplained,
+};
 use self::heartbeats::Heartbeats;
 use self::names::Names;
 pub use self::names::{NameWarning, NamesStatus};
@@ -178,7 +182,10 @@ impl Node {
     ) -> Result<Answer, Refusal> {
         self.sessions.caller = caller;
         let held_back = self.held_back(now, ask);
-        let outcome = self.ask_of(now, held_back.as_ref().unwrap_or(ask));
+        let mut outcome = self.ask_of(now, held_back.as_ref().unwrap_or(ask));
+        if let (Some(ask), Ok(answer)) = (&held_back, &mut outcome) {
+            self.name_recalls(now, &ask.holder, answer);
+        }
         self.sessions.caller = None;
         outcome
     }

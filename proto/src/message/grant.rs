@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::bound_by::BoundBy;
 use super::refusal::Malformed;
 use crate::name::ResourceId;
 use crate::{Amount, Epoch, ReportId, wire};
@@ -74,6 +75,8 @@ pub struct Grant {
     /// When all is over that earlier leaders of that node had, and granted under it, counted from when this was sent. Absent:
     /// that is not known.
     pub earlier: Option<Duration>,
+    /// What kept the capacity from being more. Absent: the grantor does not say, or for a reason that is not known here.
+    pub bound_by: Option<BoundBy>,
 }
 
 /// A window in which uses are counted.
@@ -211,6 +214,7 @@ impl Grant {
             domains: None,
             before,
             earlier: lease.earlier_ms.map(Duration::from_millis),
+            bound_by: lease.bound_by.and_then(BoundBy::from_wire),
         })
     }
 
@@ -259,6 +263,7 @@ impl Grant {
             // Rounded up: it must not end too early.
             before_ms: self.before.map(|before| millis_up(before.remaining)),
             earlier_ms: self.earlier.map(millis_up),
+            bound_by: self.bound_by.map(BoundBy::to_wire),
         }
     }
 }

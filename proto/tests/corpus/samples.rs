@@ -204,6 +204,7 @@ fn lease() -> Lease {
         before_ms: Some(30_000),
         counts_ms: Some(20_000),
         earlier_ms: Some(10_000),
+        bound_by: Some(2),
     }
 }
 

@@ -59,6 +59,7 @@ fn used_when_it_is_over(without: Option<Mutation>, safe: f64, learning: Option<b
         domains: None,
         before: None,
         earlier: None,
+        bound_by: None,
     };
     let nothing = |learning| Grant {
         capacity: Amount::ZERO,

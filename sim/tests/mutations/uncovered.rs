@@ -57,6 +57,7 @@ fn hear_above(node: &mut Node, now: Time, seq: u64) {
             domains: None,
             before: None,
             earlier: None,
+            bound_by: None,
             burst: None,
             learning: false,
             learning_left: None,

@@ -34,6 +34,7 @@ pub(crate) fn grant(resource: &ResourceId, units: u64) -> Grant {
         domains: None,
         before: None,
         earlier: None,
+        bound_by: None,
     }
 }
 

@@ -39,6 +39,7 @@ fn take_up(holding: &mut Holding, (now, units): (u64, u64), seq: u8, end: u64) -
         domains: None,
         before: None,
         earlier: None,
+        bound_by: None,
         generation: None,
     };
     holding.adopt(second(now), grant, second(end))

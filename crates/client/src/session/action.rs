@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lessor_proto::message::{Ask, DomainNews, Hello, Release, Up};
+use lessor_proto::message::{Ask, BoundBy, DomainNews, Hello, Release, Up};
 use lessor_proto::{ReportId, ResourceId, Time};
 
 use super::Fault;
@@ -72,6 +72,8 @@ pub struct Change {
     /// Until when the server that granted the lease learns what is out, [`Time::MAX`] where it has not said; absent: it was not
     /// learning.
     pub learns_until: Option<Time>,
+    /// What bound the amount of the last lease, if the server that granted it says so.
+    pub bound_by: Option<BoundBy>,
     /// The policies of its domains; absent: they may use all of it.
     pub domains: Option<Arc<Policies>>,
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_proto::message::{Grant, HolderKind, Order, Report};
+use lessor_proto::message::{BoundBy, Grant, HolderKind, Order, Report};
 use lessor_proto::{Amount, Drift, Epoch, ReportId, ResourceId, Time};
 
 use super::{Change, Failure, Fault, SessionConfig, Transport};
@@ -45,7 +45,7 @@ pub(super) struct Entry {
     /// What leaders of a node before this one may have left in use: absent of a client, and where nothing was said of it.
     predecessors: Option<Box<Predecessors>>,
     /// The state that the program was told last.
-    told: (Allowance, Rung, Option<Box<Fault>>, u32),
+    told: (Allowance, Rung, Option<Box<Fault>>, u32, Option<BoundBy>),
     /// The amount that the last change that was handed out allows.
     allowed: Amount,
     /// The amount of the lease before something of it was given back: a rule taken out.
@@ -128,7 +128,7 @@ impl Entry {
             streamed: Streamed::default(),
             domains: None,
             predecessors: None,
-            told: (Allowance::NOTHING, Rung::Waiting, None, 0),
+            told: (Allowance::NOTHING, Rung::Waiting, None, 0, None),
             allowed: Amount::ZERO,
             given_back: None,
         }
@@ -329,16 +329,16 @@ impl Entry {
 
     /// The change since the program was last told, when `allowance` may be used and comes from `rung`.
     pub(super) fn change(&mut self, allowance: Allowance, rung: Rung) -> Option<Change> {
-        let version = self.version();
-        if (self.told.0, self.told.1, self.told.3) == (allowance, rung, version)
+        let (version, bound_by) = (self.version(), self.holding.bound_by());
+        if (self.told.0, self.told.1, self.told.3, self.told.4) == (allowance, rung, version, bound_by)
             && self.told.2.as_deref() == self.fault.as_ref()
         {
             return None;
         }
-        self.told = (allowance, rung, self.fault.clone().map(Box::new), version);
+        self.told = (allowance, rung, self.fault.clone().map(Box::new), version, bound_by);
         let (resource, fault, domains) = (self.resource.clone(), self.fault.clone(), self.domains.clone());
         let learns_until = self.holding.learns_until();
-        Some(Change { resource, allowance, rung, fault, learns_until, domains })
+        Some(Change { resource, allowance, rung, fault, learns_until, bound_by, domains })
     }
 
     /// Takes up the policies of domains that came with a grant, if any did; whether the grant was adopted does not matter,

@@ -127,6 +127,13 @@ impl Pen<'_, '_> {
         for (name, help, read) in USES {
             self.write(name, help, resources.iter().map(|of| (named(of), ConstCounter::new(read(of)))))?;
         }
+        let shortness = resources.iter().flat_map(|of| {
+            of.short.iter().map(|(by, time)| {
+                let labels = [("resource", of.resource.as_str()), ("reason", by.as_str())];
+                (labels, ConstCounter::new(time.as_secs_f64()))
+            })
+        });
+        self.write("short_seconds", "How long less was held than was wanted, by what bound it", shortness)?;
         let gauges = resources.iter().filter(|of| of.kind == Kind::Gauge);
         let in_use = gauges.map(|of| (named(of), ConstGauge::new(f64::from(of.in_use))));
         self.write("in_use", "Units of a gauge in use", in_use)?;

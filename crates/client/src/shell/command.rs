@@ -1,6 +1,6 @@
 //! The commands of handles to the driver.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use lessor_proto::{Amount, ResourceId};
 use tokio::sync::{oneshot, watch};
@@ -10,6 +10,7 @@ use super::lease_state::LeaseState;
 use crate::demand::Estimator;
 use crate::domain::Domains;
 use crate::holding::HoldingConfig;
+use crate::shortness::Shortness;
 use crate::window::WindowKeys;
 
 /// A command from a handle to the driver.
@@ -62,6 +63,7 @@ pub(super) struct OpenResource {
     pub(super) demand: Estimator,
     pub(super) domains: Arc<Domains>,
     pub(super) view: watch::Sender<LeaseState>,
+    pub(super) shortness: Arc<Mutex<Shortness>>,
 }
 
 // === impl OpenResource ===

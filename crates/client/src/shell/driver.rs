@@ -9,7 +9,7 @@ mod units;
 mod windows;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use lessor_proto::{Amount, ResourceId, Time};
@@ -267,6 +267,7 @@ impl Driver {
                 view.wants = wants;
                 false
             });
+            held.note_shortness(now);
             if held.opening.config.kind == Kind::Gauge {
                 tick = tick.min(GAUGE_TICK);
             }
@@ -367,6 +368,13 @@ impl DrivenResource {
         self.leaving = true;
         self.opening.enforcer.allow(now, Allowance { until, ..Allowance::NOTHING });
         self.opening.view.send_modify(|view| *view = LeaseState::closed());
+        self.note_shortness(now);
+    }
+
+    /// Counts from here on for what it is short by.
+    fn note_shortness(&self, now: Time) {
+        let by = self.opening.view.borrow().short_by();
+        self.opening.shortness.lock().unwrap_or_else(PoisonError::into_inner).note(now, by);
     }
 
     fn wants(&mut self, now: Time) -> f64 {
@@ -394,6 +402,7 @@ impl DrivenResource {
         }
         log(now, before, &change);
         view.send_if_modified(|view| view.apply(change));
+        self.note_shortness(now);
     }
 }
 

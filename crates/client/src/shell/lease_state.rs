@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lessor_proto::message::BoundBy;
 use lessor_proto::{Amount, Time};
 
 use super::clock;
@@ -12,6 +13,7 @@ use crate::denied::Denied;
 use crate::fault::{Failure, Fault};
 use crate::holding::Rung;
 use crate::session::Change;
+use crate::shortness::ShortBy;
 
 /// The state of a resource's lease at one moment.
 #[derive(Clone, PartialEq, Debug)]
@@ -29,6 +31,8 @@ pub struct LeaseState {
     /// The time until which that server learns, as far as it knows, by the process's own clock; `None` where it does not know,
     /// or is not learning.
     pub learns_until: Option<Time>,
+    /// What bound the amount of the last lease, if the server that granted it says so.
+    pub bound_by: Option<BoundBy>,
     /// The amount that was asked for last, in units (a second).
     pub wants: f64,
     /// The fault when the lease was last to be renewed; nothing if the last answer was good.
@@ -47,6 +51,7 @@ impl LeaseState {
             rung: Rung::Waiting,
             is_learning: false,
             learns_until: None,
+            bound_by: None,
             wants,
             last_error: None,
             is_closed: false,
@@ -60,7 +65,7 @@ impl LeaseState {
 
     /// Takes up a change. Whether it is more than a renewal.
     pub(super) fn apply(&mut self, change: Change) -> bool {
-        let Change { allowance, rung, fault, learns_until, .. } = change;
+        let Change { allowance, rung, fault, learns_until, bound_by, .. } = change;
         let is_learning = learns_until.is_some();
         let is_news = self.capacity != allowance.capacity
             || self.rung != rung
@@ -74,6 +79,7 @@ impl LeaseState {
         self.rung = rung;
         self.is_learning = is_learning;
         self.learns_until = learns_until.and_then(end);
+        self.bound_by = bound_by;
         is_news
     }
 
@@ -82,6 +88,21 @@ impl LeaseState {
     #[must_use]
     pub fn remaining(&self) -> Option<Duration> {
         self.until.map(|until| until.since(clock::now()))
+    }
+
+    /// The reason why less is held than is wanted; `None` where it is not less.
+    #[must_use]
+    pub fn short_by(&self) -> Option<ShortBy> {
+        let capacity = self.capacity.filter(|_| !self.is_closed)?;
+        if capacity >= Amount::from_f64(self.wants) {
+            return None;
+        }
+        Some(match (self.rung, self.bound_by) {
+            (Rung::Leased, Some(BoundBy::Wants)) => ShortBy::Asked,
+            (Rung::Leased, Some(by)) => ShortBy::Bound(by),
+            (Rung::Leased, None) => ShortBy::Unsaid,
+            _ => ShortBy::NoLease,
+        })
     }
 
     /// The reason why there is nothing to wait for: the client was closed, or the server refuses the resource.

@@ -1,10 +1,14 @@
 //! The metrics that a program can export about its client.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use lessor_proto::{Amount, ResourceId, Time};
 
 use crate::domain;
 use crate::holding::{Kind, Rung};
 use crate::session::{SessionCounts, Transport};
+use crate::shortness::ShortBy;
 
 /// A client at one moment.
 #[derive(Clone, PartialEq, Debug)]
@@ -34,6 +38,8 @@ pub struct ResourceMetrics {
     pub is_learning: bool,
     /// The amount that was asked for last, in units (a second).
     pub wants: f64,
+    /// The time for which less was held than was wanted since it was opened, by what bound it.
+    pub short: BTreeMap<ShortBy, Duration>,
     /// Units granted to the program, or for a gauge permits.
     pub granted: u64,
     /// Units denied to the program, or for a gauge permits.

@@ -160,6 +160,7 @@ impl<'a, E> Opening<'a, E> {
         let domains = Arc::new(Domains::new(options).with_lender(lender));
         let config =
             HoldingConfig { fallback: self.fallback, ..HoldingConfig::new(kind, wants, self.priority) };
+        let shortness = Arc::default();
         let open = OpenResource {
             resource: resource.clone(),
             generation,
@@ -168,10 +169,11 @@ impl<'a, E> Opening<'a, E> {
             demand,
             domains: Arc::clone(&domains),
             view: publish,
+            shortness: Arc::clone(&shortness),
         };
         self.commands.send(Command::Open(Box::new(open))).map_err(|_| Closed)?;
         let (commands, tally) = (self.commands.clone(), Tally::default());
-        Ok(Arc::new(Core { resource, generation, enforcer, view, commands, tally, domains }))
+        Ok(Arc::new(Core { resource, generation, enforcer, view, commands, tally, domains, shortness }))
     }
 }
 

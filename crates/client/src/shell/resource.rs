@@ -1,7 +1,7 @@
 //! The handle of an open resource.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lessor_proto::{Amount, ResourceId};
@@ -17,6 +17,7 @@ use crate::domain::{Domains, Query};
 use crate::gauge::{Permit, Semaphore};
 use crate::holding::Kind;
 use crate::limiter::Limiter;
+use crate::shortness::Shortness;
 use crate::waiting::Boot;
 
 /// An open rate: units a second. Opened with [`Client::rate`](super::Client::rate); see [`Resource`].
@@ -73,6 +74,7 @@ pub(super) struct Core<E> {
     pub(super) tally: Tally,
     /// Of a rate; those of a gauge are never asked for.
     pub(super) domains: Arc<Domains>,
+    pub(super) shortness: Arc<Mutex<Shortness>>,
 }
 
 /// Permits of a gauge, counted.
@@ -298,6 +300,7 @@ impl<E> Core<E> {
             until: view.until,
             is_learning: view.is_learning,
             wants: view.wants,
+            short: self.shortness.lock().unwrap_or_else(PoisonError::into_inner).until(clock::now()),
             granted,
             denied,
             in_use,

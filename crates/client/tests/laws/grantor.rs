@@ -107,6 +107,7 @@ impl Books {
             domains: None,
             before: None,
             earlier: None,
+            bound_by: None,
         };
         Some((grant, seq))
     }

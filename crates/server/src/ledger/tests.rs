@@ -30,7 +30,7 @@ fn a_decrease_counts_when_it_is_acknowledged() {
     let (mut a, mut b) = (Account::default(), Account::default());
     ledger.grant(&mut a, &offer(100, 0, 1));
     let lowered = ledger.grant(&mut a, &offer(50, 1, 2));
-    assert_eq!(lowered, Granted { amount: units(50), ack_wanted: true });
+    assert_eq!(lowered, Granted { amount: units(50), ack_wanted: true, bound: None });
     assert_eq!(ledger.grant(&mut b, &offer(50, 1, 1)).amount, units(0), "a may still believe it has 100");
     ledger.acknowledge(&mut a, 2, units(50));
     assert_eq!(ledger.grant(&mut b, &offer(50, 2, 2)).amount, units(50));

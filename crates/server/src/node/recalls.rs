@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lessor_proto::message::{Ask, Band, HolderKind, Report};
+use lessor_proto::message::{Answer, Ask, Band, BoundBy, HolderKind, Report};
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
 
 use super::{Node, Peer};
@@ -71,6 +71,11 @@ impl Recalls {
         // Hardly ever any, and asked for with each report.
         !self.0.is_empty()
             && self.0.get(&(resource.clone(), holder.clone())).is_some_and(|&until| now < until)
+    }
+
+    /// Until when `holder` gets nothing of `resource`, if it does not.
+    fn until(&self, resource: &ResourceId, holder: &ClientId) -> Option<Time> {
+        self.0.get(&(resource.clone(), holder.clone())).copied()
     }
 
     /// The next moment at which one is over.
@@ -153,6 +158,20 @@ impl Node {
             }
             ask
         })
+    }
+
+    /// Until when `holder` is held back from a resource, if it is.
+    pub(super) fn held_back_until(&self, now: Time, id: &ResourceId, holder: &ClientId) -> Option<Time> {
+        self.recalls.until(id, holder).filter(|&until| now < until)
+    }
+
+    /// Says of the grants in an answer to `holder` that are of nothing because they are held back.
+    pub(super) fn name_recalls(&self, now: Time, holder: &ClientId, answer: &mut Answer) {
+        for grant in &mut answer.grants {
+            if self.recalls.holds_back(now, &grant.resource, holder) {
+                grant.bound_by = Some(BoundBy::Recall);
+            }
+        }
     }
 
     /// Lets end the recalls whose time has come.

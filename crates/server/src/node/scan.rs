@@ -97,7 +97,7 @@ impl StatusScan {
         while work > 0 {
             self.stage = match std::mem::replace(&mut self.stage, ScanStage::Nothing) {
                 ScanStage::Resources(cursor) => self.show_resources(now, node, cursor, &mut work),
-                ScanStage::Choice(mut choice) => match choice.step(node, self.query.resources, &mut work) {
+                ScanStage::Choice(mut choice) => match choice.step(node, &self.query, &mut work) {
                     Some(names) => ScanStage::Chosen(names.into_iter()),
                     None => ScanStage::Choice(choice),
                 },
@@ -138,7 +138,7 @@ impl StatusScan {
             }
             let is_of_domain = resource.terms().part.is_some();
             cursor.has_domains |= is_of_domain;
-            let is_shown = is_of_domain == cursor.of_domains;
+            let is_shown = is_of_domain == cursor.of_domains && self.query.takes(id);
             *work = work.saturating_sub(if is_shown { SHOWN } else { 1 });
             if is_shown {
                 self.rows.push((id.clone(), node.row(now, resource)));

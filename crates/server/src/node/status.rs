@@ -1,8 +1,9 @@
 //! The status of a node, for operators.
 
-use lessor_proto::{Amount, Epoch, Time};
+use lessor_proto::{Amount, Epoch, ResourceId, Time};
 
 use super::{NamesStatus, Node, StatusScan};
+use crate::repository::Glob;
 use crate::resource::{ClaimTally, Pressure, Resource, ResourceStatus};
 
 /// The choice of what to show.
@@ -10,6 +11,8 @@ use crate::resource::{ClaimTally, Pressure, Resource, ResourceStatus};
 pub struct StatusQuery {
     /// One resource only.
     pub resource: Option<String>,
+    /// Those only whose names match this.
+    pub matching: Option<Glob>,
     /// The number of resources to show, in the order of their names.
     pub resources: usize,
     /// The ones that are shown where there are more.
@@ -110,21 +113,32 @@ pub struct Tally {
 }
 
 #[cfg(feature = "shell")]
-fn epoch_as_number<S: serde::Serializer>(epoch: &Epoch, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn epoch_as_number<S: serde::Serializer>(epoch: &Epoch, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(epoch.0)
 }
 
 // === impl StatusQuery ===
 
 impl StatusQuery {
+    /// Whether a resource of that name may be shown.
+    pub(super) fn takes(&self, id: &ResourceId) -> bool {
+        self.matching.as_ref().is_none_or(|glob| glob.matches(id.as_str()))
+    }
+
     /// The figures of the node and of its thousand busiest resources, and no holders.
     pub const FIGURES: StatusQuery =
-        StatusQuery { resource: None, resources: 1_000, order: RowOrder::Busiest, holders: 0 };
+        StatusQuery {
+        resource: None,
+        matching: None,
+        resources: 1_000,
+        order: RowOrder::Busiest,
+        holders: 0,
+    };
 }
 
 impl Default for StatusQuery {
     fn default() -> StatusQuery {
-        StatusQuery { resource: None, resources: 100, order: RowOrder::ByName, holders: 100 }
+        StatusQuery { resource: None, matching: None, resources: 100, order: RowOrder::ByName, holders: 100 }
     }
 }
 

@@ -6,6 +6,7 @@ use lessor_algorithms::{Demand, SharePolicy};
 use lessor_proto::message::{Before, Grant, Order, Sharing};
 use lessor_proto::{Amount, Time, wire};
 
+use super::due::{Due, Offering};
 use super::holders::{Child, Demands};
 use super::retry::{PROMPT, SOON};
 use super::slab::Slot;
@@ -52,7 +53,7 @@ impl Resource {
     /// report is too old, or the node has no lease of its own.
     pub(super) fn answer(&mut self, now: Time, slot: Slot, cx: CallContext<'_>) -> Option<Reply> {
         self.appraise();
-        let target = self.target(now, slot);
+        let target = self.target_bound(now, slot);
         self.answer_with(now, slot, target, cx)
     }
 
@@ -61,15 +62,15 @@ impl Resource {
         &mut self,
         now: Time,
         slot: Slot,
-        target: Amount,
+        target: Due,
         cx: CallContext<'_>,
     ) -> Option<Reply> {
         if self.claims.uses_uncounted(now, slot) {
             return None;
         }
-        let length = self.length(now, slot, cx)?;
-        let (target, most) = self.within_part(slot, self.steady(slot, target));
-        let most = most.min(self.beside_reserve(slot));
+        let length = self.length(now, self.holders.at(slot), cx)?;
+        let offering = self.offering(slot, target);
+        let Offering { due: Due { amount: target, .. }, most: Due { amount: most, .. } } = offering;
         let config = cx.config;
         if self.claims.is_any_shown() {
             let reachable = self.ledger.reachable(self.holders.at(slot).account(), target.min(most));
@@ -89,6 +90,7 @@ impl Resource {
         let term = Term { basis: child.basis, length: counted, drift: config.drift };
         let offer = Offer { target, grain, most, term, seq };
         let granted = self.charge_offer(slot, &offer, cx);
+        let bound_by = self.bound_by(slot, &offering, &granted);
         if !incarnated {
             self.check_lent();
         }
@@ -108,6 +110,7 @@ impl Resource {
         let domains = self.tell_of_domains(slot);
         let mut grant = self.grant(now, slot, ChargedLease { granted, length, pace }, cx);
         (grant.domains, grant.before, grant.earlier) = (domains, out_before, earlier);
+        grant.bound_by = Some(bound_by);
         Some(Reply { grant, retry, told: Told { seq, length, at: now } })
     }
 
@@ -129,9 +132,8 @@ impl Resource {
         })
     }
 
-    /// The length of a lease that counts from the last report of the child at `slot`; absent if it would be over.
-    pub(super) fn length(&self, now: Time, slot: Slot, cx: CallContext<'_>) -> Option<Duration> {
-        let child = self.holders.at(slot);
+    /// The length of a lease that counts from the last report of `child`; absent if it would be over.
+    pub(super) fn length(&self, now: Time, child: &Child, cx: CallContext<'_>) -> Option<Duration> {
         // A shorter one allows no use in a window.
         let full = match child.provisional && self.terms.window.is_none() {
             true => self.terms.lease_length.min(self.terms.refresh_interval * 2),
@@ -204,48 +206,33 @@ impl Resource {
             domains: None,
             before: None,
             earlier: None,
+            bound_by: None,
         }
     }
 
     /// The amount that is due to the child at `slot`, with its loan.
     pub(super) fn target(&self, now: Time, slot: Slot) -> Amount {
-        let due = self.due(now, slot);
-        if self.holders.at(slot).is_withdrawn() || self.changes_kind() || self.is_learning(now) {
-            return due;
-        }
-        self.with_loan(slot, due)
+        self.target_bound(now, slot).amount
     }
 
     /// The amount that is due to the child at `slot`, whatever is lent.
     pub(super) fn due(&self, now: Time, slot: Slot) -> Amount {
-        let child = self.holders.at(slot);
-        if child.is_withdrawn() || self.changes_kind() {
-            return Amount::ZERO;
-        }
-        if self.is_learning(now) {
-            let learnt = child.account().charge().min(self.claims.most_learnt(slot));
-            return learnt.min(Amount::from_f64(child.demands().wants()));
-        }
-        let share = match self.terms.is_whole() && !self.divides_parts() {
-            true => self.whole_units(slot),
-            false => Amount::from_f64(self.share(child.demands())),
-        };
-        share.max(self.kept(slot))
+        self.due_bound(now, slot).amount
     }
 
     /// Nothing is granted in fractions of this.
-    fn grain(&self) -> Amount {
+    pub(super) fn grain(&self) -> Amount {
         if self.divides_parts() { Amount::from_micros(1) } else { self.terms.grain() }
     }
 
     /// Whether parts of a domain's lease are divided: a rule taken out.
-    fn divides_parts(&self) -> bool {
+    pub(super) fn divides_parts(&self) -> bool {
         self.terms.part.is_some() && !self.ledger.rules().keep(Rule::PartsWhole)
     }
 
     /// The last grant of the child on its stream if that is as good as `target`, and else `target`: nobody has to
     /// hear of a rounding.
-    fn steady(&self, slot: Slot, target: Amount) -> Amount {
+    pub(super) fn steady(&self, slot: Slot, target: Amount) -> Amount {
         let last = self.holders.at(slot).account().last().map(|last| last.amount);
         let told = self.pusher.listeners().told(slot).is_some();
         last.filter(|&last| told && !self.differs(last, target)).unwrap_or(target)
@@ -259,16 +246,22 @@ impl Resource {
     /// The same. The level that was found last, and its priority, are kept in `level`: it is found once for all demands of
     /// that priority that come one after the other, as long as nothing changes.
     pub(super) fn share_by(&self, level: &mut Option<(i64, f64)>, demands: &Demands) -> f64 {
-        let share = |demand: Demand| {
-            if level.is_none_or(|(priority, _)| priority != demand.priority) {
-                *level = self.level(demand.priority).map(|level| (demand.priority, level));
-            }
-            match *level {
-                Some((_, level)) => demand.wants.min(level * f64::from(demand.weight)),
-                None => self.holders.shares().share(&demand),
-            }
-        };
-        demands.sum(share)
+        demands.sum(|demand| self.share_of_level(level, &demand))
+    }
+
+    /// That of one demand.
+    pub(super) fn share_of(&self, demand: &Demand) -> f64 {
+        self.share_of_level(&mut None, demand)
+    }
+
+    fn share_of_level(&self, level: &mut Option<(i64, f64)>, demand: &Demand) -> f64 {
+        if level.is_none_or(|(priority, _)| priority != demand.priority) {
+            *level = self.level(demand.priority).map(|level| (demand.priority, level));
+        }
+        match *level {
+            Some((_, level)) => demand.wants.min(level * f64::from(demand.weight)),
+            None => self.holders.shares().share(demand),
+        }
     }
 
     /// The amount that the child at `slot` is told to fall back to, in units. Where something is reserved that is a

@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use lessor_proto::message::{Ask, Grant, Has, HolderKind, Order, Report};
+use lessor_proto::message::{Ask, BoundBy, Grant, Has, HolderKind, Order, Report};
 use lessor_proto::{Amount, Epoch, Incarnation, Time};
 
 use super::claim::{is_of_record, origin};
@@ -247,7 +247,7 @@ impl Resource {
         amount: Amount,
     ) -> bool {
         let Some(slot) = self.hear(now, ask, report, cx) else { return false };
-        let granted = self.length(now, slot, cx).map(|_| {
+        let granted = self.length(now, self.holders.at(slot), cx).map(|_| {
             let (target, most) = self.within_part(slot, self.target(now, slot));
             self.reachable(slot, target.min(most))
         });
@@ -318,6 +318,7 @@ impl Resource {
             domains: None,
             before: None,
             earlier: None,
+            bound_by: Some(BoundBy::Claim),
             generation: Some(self.generation()),
         };
         Reply { grant, retry: None, told: Told { seq: 0, length, at: now } }

@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use lessor_algorithms::SharePolicy;
-use lessor_proto::message::{Has, HolderKind, Order};
+use lessor_proto::message::{BoundBy, Has, HolderKind, Order};
 use lessor_proto::{Amount, Epoch, Time};
 
 use super::calendar::earliest;
@@ -259,7 +259,7 @@ impl Resource {
             self.pusher.park(slot);
             return false;
         }
-        let target = self.target(now, slot).min(most);
+        let target = self.target_bound(now, slot).at_most(most, BoundBy::OthersOut);
         let Some(reply) = self.answer_with(now, slot, target, cx) else { return false };
         self.note(slot, reply.told);
         peers.grant(peer, reply.grant);
@@ -282,7 +282,7 @@ impl Resource {
         let told = self.pusher.listeners().told(slot)?;
         let last = *self.holders.at(slot).account().last()?;
         let settled = !self.ledger.in_debt() || !cx.config.rules.keep(Rule::RenewAfterDebt);
-        let length = self.length(now, slot, cx)?;
+        let length = self.length(now, self.holders.at(slot), cx)?;
         let same = told.seq == last.seq && told.length == length && last.end > now;
         self.appraise();
         let target = self.reachable(slot, self.target(now, slot));

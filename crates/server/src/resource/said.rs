@@ -26,6 +26,11 @@ impl SaidDemands {
         }
     }
 
+    /// Whether the demands of the holder at `slot` count for less than it says.
+    pub(super) fn is_cut(&self, slot: Slot) -> bool {
+        self.0.contains_key(&slot)
+    }
+
     pub(super) fn forget(&mut self, slot: Slot) {
         // Hardly ever any.
         if !self.0.is_empty() {

@@ -107,6 +107,11 @@ impl Lending {
         self.barred.insert(slot);
     }
 
+    /// Whether nothing is lent to the holder at `slot` before it may borrow again.
+    pub(super) fn is_barred(&self, slot: Slot) -> bool {
+        !self.barred.is_empty() && self.barred.contains(&slot)
+    }
+
     /// The holder at `slot` may borrow again.
     fn unbar(&mut self, slot: Slot) {
         // Hardly ever any.

@@ -88,6 +88,14 @@ impl Supply {
         matches!(self.source, SupplySource::Leased { .. })
     }
 
+    /// When the lease ends that it is handed out of; never where it is configured.
+    pub(super) fn until(&self) -> Time {
+        match self.source {
+            SupplySource::Configured => Time::MAX,
+            SupplySource::Leased { until, .. } => until,
+        }
+    }
+
     /// Whether the node above was asked for it.
     pub(super) fn is_asked(&self) -> bool {
         self.is_asked

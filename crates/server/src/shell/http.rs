@@ -1,4 +1,4 @@
-//! The pages for people and monitors: `/healthz`, `/readyz`, `/metrics` and `/status`.
+//! The pages for people and monitors: `/healthz`, `/readyz`, `/metrics`, `/status` and `/v1/explain`.
 
 use std::io;
 use std::pin::pin;
@@ -15,7 +15,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use lessor_client::internals::clock;
-use lessor_proto::ResourceId;
+use lessor_proto::{ClientId, ResourceId};
 use lessor_proto::message::Refusal;
 use serde::Deserialize;
 use tokio::net::TcpListener;
@@ -33,12 +33,16 @@ use super::metrics::{CertificateFigures, Metrics};
 use super::tls::certificates::Certificates;
 use super::tls::handshake::HandshakeGuard;
 use crate::access::Role;
-use crate::node::StatusQuery;
+use crate::node::{RowOrder, StatusQuery};
+use crate::repository::Glob;
 
 /// The time in which the head of a request must come, also the next one on the same connection.
 const HEAD: Duration = Duration::from_secs(10);
 /// The time after which a connection ends with the request that it is at, and then the one for that.
 const AGES: [Duration; 2] = [Duration::from_secs(300), Duration::from_secs(10)];
+
+/// Bytes in a name that is asked for.
+const LONGEST_NAME: usize = 4_096;
 
 /// The parameters of `/status`.
 #[derive(Debug, Deserialize)]
@@ -47,6 +51,24 @@ struct StatusParameters {
     resource: Option<String>,
     resources: Option<usize>,
     holders: Option<usize>,
+    matching: Option<String>,
+    order: Option<StatusOrder>,
+}
+
+/// The order of `/status`, as it is asked for.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum StatusOrder {
+    Name,
+    Busiest,
+}
+
+/// The parameters of `/v1/explain`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExplainParameters {
+    resource: String,
+    client: Option<String>,
 }
 
 #[derive(Clone)]
@@ -68,6 +90,7 @@ pub(super) fn router(driver: Arc<Driver>, gate: Arc<Gate>, certificates: Arc<Cer
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics_text))
         .route("/status", get(status))
+        .route("/v1/explain", get(explain))
         .with_state(PageRooms { driver, gate, metrics })
 }
 
@@ -85,7 +108,8 @@ pub(super) fn for_the_known(pages: Router) -> Router {
 }
 
 const INDEX: &str = "lessor\n\n\
-    /status   who has what: JSON; ?resource=NAME&resources=N&holders=N\n\
+    /status   who has what: JSON; ?resource=NAME&matching=GLOB&order=busiest&resources=N&holders=N\n\
+    /v1/explain  why a client gets what it gets: JSON; ?resource=NAME&client=ID\n\
     /metrics  for Prometheus\n\
     /healthz  200 while the process can do its work; 503 when it has failed one of its own checks, or stands still\n\
     /readyz   200 while it takes requests; 503 with the reason when it drains, has never met the node above, or stands\n\
@@ -147,10 +171,15 @@ async fn ready(State(rooms): State<PageRooms>, Query(asked): Query<ReadyParamete
 
 /// Whether whoever calls may see what is said of `resource`, or of all of them. Probes never ask that.
 fn may_see(rooms: &PageRooms, request: &Request, resource: Option<&str>) -> Result<(), Refusal> {
+    may(rooms, request, Role::See, resource)
+}
+
+/// Whether whoever calls may act as `role` on `resource`, or on all of them.
+fn may(rooms: &PageRooms, request: &Request, role: Role, resource: Option<&str>) -> Result<(), Refusal> {
     let visit = rooms.gate.visit(request.headers(), request.extensions());
     let Some(visit) = visit? else { return Ok(()) };
     let resource = resource.and_then(|name| ResourceId::new(name, usize::MAX).ok());
-    visit.operator(Role::See, resource.as_ref())
+    visit.operator(role, resource.as_ref())
 }
 
 fn refused_page(refusal: &Refusal) -> Response {
@@ -183,11 +212,19 @@ async fn status(
         return refused_page(&refused);
     }
     let default = StatusQuery::default();
+    let matching = match asked.matching.as_deref().map(Glob::new).transpose() {
+        Ok(matching) => matching,
+        Err(fault) => return (StatusCode::BAD_REQUEST, format!("matching: {fault}\n")).into_response(),
+    };
     let query = StatusQuery {
         resources: asked.resources.unwrap_or(default.resources),
         holders: asked.holders.unwrap_or(default.holders),
-        order: default.order,
+        order: match asked.order {
+            Some(StatusOrder::Busiest) => RowOrder::Busiest,
+            Some(StatusOrder::Name) | None => default.order,
+        },
         resource: asked.resource,
+        matching,
     };
     let status = match rooms.driver.look(&query).await {
         Ok(summary) if query.resource.is_some() && summary.status.resources.is_empty() => {
@@ -218,6 +255,37 @@ async fn status(
         "status": status.status,
     }))
     .into_response()
+}
+
+async fn explain(
+    State(rooms): State<PageRooms>,
+    Query(asked): Query<ExplainParameters>,
+    request: Request,
+) -> Response {
+    if let Err(refused) = may(&rooms, &request, Role::Explain, Some(&asked.resource)) {
+        return refused_page(&refused);
+    }
+    let resource = match ResourceId::new(asked.resource.as_str(), LONGEST_NAME) {
+        Ok(resource) => resource,
+        Err(fault) => return (StatusCode::BAD_REQUEST, format!("resource: {fault}\n")).into_response(),
+    };
+    let client = asked.client.as_deref().map(|client| ClientId::new(client, LONGEST_NAME));
+    let client = match client.transpose() {
+        Ok(client) => client,
+        Err(fault) => return (StatusCode::BAD_REQUEST, format!("client: {fault}\n")).into_response(),
+    };
+    match rooms.driver.explain(&resource, client.as_ref()) {
+        Ok(Ok(explanation)) => axum::Json(explanation).into_response(),
+        Ok(Err(unknown)) => (StatusCode::NOT_FOUND, format!("{unknown}\n")).into_response(),
+        Err(Unanswered::NotLeading(leader)) => {
+            let told = serde_json::json!({"leads": false, "leader": leader.address});
+            (StatusCode::CONFLICT, axum::Json(told)).into_response()
+        }
+        Err(fault @ (Unanswered::Late | Unanswered::Ending)) => {
+            (StatusCode::SERVICE_UNAVAILABLE, format!("{fault}\n")).into_response()
+        }
+        Err(fault) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{fault}\n")).into_response(),
+    }
 }
 
 /// Serves the pages on a port of their own, by a thread of their own, until stopped: they are there also when the runtime of

@@ -71,6 +71,7 @@ pub(super) fn hear_above(node: &mut Node, now: Time, seq: u64, before: Option<u6
             domains: None,
             before,
             earlier: None,
+            bound_by: None,
             burst: None,
             learning: false,
             learning_left: None,

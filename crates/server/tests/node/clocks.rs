@@ -56,6 +56,7 @@ fn leaf() -> Node {
         domains: None,
         before: None,
         earlier: None,
+        bound_by: None,
         burst: None,
         learning: false,
         learning_left: None,

@@ -59,6 +59,7 @@ fn lease(name: &str, incarnation: u64, amount: u64, token: u64) -> (Grant, Time)
         domains: None,
         before: None,
         earlier: None,
+        bound_by: None,
     };
     (grant, Time::ZERO + Duration::from_secs(60))
 }

@@ -94,6 +94,7 @@ fn answer_with(path: &[&str], seq: u64, units: u64, learning: bool) -> Answer {
         domains: None,
         before: None,
         earlier: None,
+        bound_by: None,
         burst: None,
         learning,
         learning_left: None,

@@ -187,6 +187,7 @@ fn report(hall: &mut Hall, name: &str, words: &[&str], number: &dyn Fn(&str) -> 
             domains: None,
             before: None,
             earlier: None,
+            bound_by: None,
         };
         listener.lease = Some((grant, Time::MAX));
         listener.counts = number("counts").map(Duration::from_secs_f64);
@@ -236,6 +237,7 @@ fn from_above(hall: &mut Hall, number: &dyn Fn(&str) -> Option<f64>) {
             domains: None,
             before: None,
             earlier: None,
+            bound_by: None,
         }]),
     };
     hall.node.on_parent(hall.now, session::Event::Down { id: stream, down });

@@ -1,7 +1,7 @@
 //! Tests of answers.
 
 use super::*;
-use crate::message::{Order, Sharing, UseWindow};
+use crate::message::{BoundBy, Order, Sharing, UseWindow};
 use crate::{Amount, ResourceId};
 
 const NOON: WallClock = WallClock { since_epoch: Duration::from_millis(1_000_900) };
@@ -27,6 +27,7 @@ fn grant() -> Grant {
         domains: None,
         before: None,
         earlier: None,
+        bound_by: Some(BoundBy::Level),
         generation: None,
     }
 }

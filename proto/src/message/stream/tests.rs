@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use prost::Message as _;
 
 use super::*;
-use crate::message::{Band, Bands, Has, Limits, Order, Sharing, UseWindow, WallClock};
+use crate::message::{Band, Bands, BoundBy, Has, Limits, Order, Sharing, UseWindow, WallClock};
 use crate::wire::session_up_request::Message;
 use crate::{Amount, Epoch, Features, Incarnation, ReportId, wire};
 
@@ -350,6 +350,7 @@ fn grant(to: HolderKind) -> impl Strategy<Value = Grant> {
                 domains: None,
                 before: None,
                 earlier: None,
+                bound_by: Some(BoundBy::Level),
                 generation: None,
             }
         },

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use lessor_proto::ResourceId;
 
-use crate::node::Node;
+use crate::node::{Node, StatusQuery};
 use crate::resource::Prominence;
 
 /// The resources up to a name, of which the first are known.
@@ -18,18 +18,23 @@ pub(super) struct Choice {
 // === impl Choice ===
 
 impl Choice {
-    /// Looks at a slice of them. Returns the names of those that come first, no more than `most`, when all were looked at.
+    /// Looks at a slice of them. Returns the names of those that come first, no more than that asks for, when all were looked at.
     pub(super) fn step(
         &mut self,
         node: &Node,
-        most: usize,
+        query: &StatusQuery,
         work: &mut usize,
     ) -> Option<BTreeSet<ResourceId>> {
+        let most = query.resources;
         for (id, resource) in node.resources.after(self.after.clone().as_ref()) {
             if *work == 0 {
                 return None;
             }
             *work -= 1;
+            self.after = Some(id.clone());
+            if !query.takes(id) {
+                continue;
+            }
             let prominence = Reverse(resource.prominence());
             // Of equals the first by name are shown, and those come first.
             let is_shown =
@@ -40,7 +45,6 @@ impl Choice {
             if self.first.len() > most {
                 self.first.pop_last();
             }
-            self.after = Some(id.clone());
         }
         Some(std::mem::take(&mut self.first).into_iter().map(|(_, id)| id).collect())
     }

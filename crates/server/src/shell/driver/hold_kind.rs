@@ -27,6 +27,8 @@ pub(in crate::shell) enum HoldKind {
     CleanUp,
     /// A slice of the status.
     Status,
+    /// An explanation for an operator.
+    Explain,
 }
 
 // === impl HoldKind ===
@@ -35,7 +37,7 @@ impl Label for HoldKind {
     const NAME: &'static str = "kind";
     const VALUES: &'static [&'static str] = &[
         "ask", "release", "report", "stream", "turn", "parent", "election", "reload", "recall", "clean_up",
-        "status",
+        "status", "explain",
     ];
 
     fn place(self) -> usize {

@@ -1,4 +1,4 @@
-//! The calls of operators: leases that they take back.
+//! The calls of operators: explanations, and leases that they take back.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tracing::info;
 
 use super::hold_kind::HoldKind;
 use super::{Driver, Unanswered};
-use crate::node::{NotRecalled, RecallStatus, RecalledLease};
+use crate::node::{Explanation, NotExplained, NotRecalled, RecallStatus, RecalledLease};
 
 // === impl Driver ===
 
@@ -38,6 +38,15 @@ impl Driver {
         holder: &ClientId,
     ) -> Result<bool, Unanswered> {
         self.call(HoldKind::Recall, |node, now| node.lift_recall(now, resource, holder))
+    }
+
+    /// Explains how a resource is divided, and why a holder gets what it gets of it.
+    pub(in crate::shell) fn explain(
+        &self,
+        resource: &ResourceId,
+        holder: Option<&ClientId>,
+    ) -> Result<Result<Explanation, NotExplained>, Unanswered> {
+        self.call(HoldKind::Explain, |node, now| node.explain(now, resource, holder))
     }
 
     /// The recalls that are in force.
