@@ -7,10 +7,12 @@ mod admin;
 mod can;
 mod check;
 mod demo;
+mod explain;
 mod get;
 mod http;
 mod log;
 mod manual;
+mod pages;
 mod revisions;
 mod serve;
 mod signals;
@@ -52,8 +54,10 @@ enum Command {
     WhoCan(can::WhoCan),
     /// Make bearer tokens, or say what is in one
     Token(token::Token),
-    /// Show who has what, wants what, until when
+    /// Show what is leased of each resource, the fullest first; of one, who has what, wants what, until when
     Status(status::Status),
+    /// Say why a client gets what it gets
+    Explain(explain::Explain),
     /// Act on a server that runs: reload, resign, recall, log, connections, access, whoami
     Admin(admin::Admin),
     /// Push templates into etcd, where servers follow them
@@ -92,6 +96,7 @@ fn main() -> ExitCode {
         Command::WhoCan(who) => who.run(),
         Command::Token(token) => token.run(),
         Command::Status(status) => run(status.run()),
+        Command::Explain(explain) => run(explain.run()),
         Command::Admin(admin) => run(admin.run()),
         Command::Push(push) => run(push.run()),
         Command::History(history) => run(history.run()),

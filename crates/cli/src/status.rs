@@ -1,356 +1,108 @@
-//! `lessor status`: who has what, wants what, until when.
+//! `lessor status`: the resources of a node, the fullest first; or who has what of one, wants what, until when.
 
-use std::fmt::Write as _;
+mod lines;
+pub(crate) mod node;
+
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::Context;
 use clap::Args;
-use comfy_table::{CellAlignment, Table, presets};
-use http_body_util::Full;
-use hyper::header::AUTHORIZATION;
-use hyper::{Request, StatusCode, Uri};
-use lessor_proto::Amount;
-use serde::Deserialize;
+use lessor_server::repository::Glob;
 
-use crate::http;
-use crate::tls::ClientTlsFlags;
+use self::node::NodePage;
+use crate::pages::{ServerFlags, percent_encode};
 
-/// Shows what a server has leased out, and to whom.
+/// Shows what a server has leased out: a line for each resource, the fullest first, or all about one and who has it.
 #[derive(Debug, Args)]
 pub(crate) struct Status {
-    /// One resource only
-    resource: Option<String>,
-    /// The server
-    #[arg(long, env = "LESSOR_SERVER", value_name = "HOST:PORT", default_value = "127.0.0.1:15000")]
-    server: String,
-    /// The number of holders of each resource to show
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    holders: usize,
-    /// As the server says it, in JSON
+    /// The resources, as names or patterns (db/*); a single name shows who has it
+    resource: Vec<String>,
+    /// The number of holders of each resource to show [default: 20 of a single one, else a line for each resource]
+    #[arg(long, value_name = "N")]
+    holders: Option<usize>,
+    /// Show it again and again, every so many seconds
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2", require_equals = true)]
+    watch: Option<u64>,
+    /// As the server says it, in JSON; a line for each pattern
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    tls: ClientTlsFlags,
+    servers: ServerFlags,
 }
 
-const TIMEOUT: Duration = Duration::from_secs(5);
-
-#[derive(Debug, Deserialize)]
-struct Page {
-    ready: bool,
-    leads: bool,
-    leader: Option<String>,
-    status: Node,
-}
-
-#[derive(Debug, Deserialize)]
-struct Node {
-    node: String,
-    epoch: u64,
-    leading_seconds: f64,
-    config_version: u64,
-    later_config: Option<u64>,
-    resources_in_all: usize,
-    resources: Vec<Resource>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Resource {
-    resource: String,
-    template: Option<String>,
-    kind: String,
-    algorithm: String,
-    capacity: f64,
-    lease_ends_in_seconds: Option<f64>,
-    leased: f64,
-    ghost: f64,
-    ghost_ends_in_seconds: f64,
-    wants: f64,
-    clients: usize,
-    learning: bool,
-    learning_ends_in_seconds: f64,
-    in_debt: bool,
-    overcommitment: f64,
-    domains: Option<Domains>,
-    holders: Vec<Holder>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Domains {
-    clients: usize,
-    told: usize,
-    hot: usize,
-    busiest: Vec<Domain>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Domain {
-    domain: String,
-    clients: usize,
-    hits_in_second: u32,
-    tier: usize,
-    hits_in_tier: u32,
-    tier_limit: u32,
-    cooling_seconds: Option<f64>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Holder {
-    client: String,
-    kind: String,
-    has: f64,
-    wants: f64,
-    share: f64,
-    state: String,
-    priority: i64,
-    subclients: u64,
-    ends_in_seconds: f64,
-    heard_seconds_ago: f64,
-    superseded: bool,
-}
+/// Resources that a server is asked for.
+const MOST: usize = 1_000;
+/// Holders that are shown of a single resource.
+const HOLDERS: usize = 20;
+/// Clears a terminal, and goes to its beginning.
+const CLEAR: &str = "\x1b[2J\x1b[H";
 
 // === impl Status ===
 
 impl Status {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let text = self.fetch().await?;
-        if self.json {
-            println!("{text}");
+        for pattern in &self.resource {
+            Glob::new(pattern).with_context(|| format!("resource {pattern:?}"))?;
+        }
+        let Some(seconds) = self.watch else {
+            let text = self.look().await?;
+            print!("{text}");
             return Ok(());
-        }
-        let page: Page =
-            serde_json::from_str(&text).with_context(|| format!("{} sent no status", self.server))?;
-        print!("{}", page.display());
-        Ok(())
-    }
-
-    async fn fetch(&self) -> anyhow::Result<String> {
-        let uri = self.uri()?;
-        let token = self.tls.token().map(|token| token.http_header(&uri)).transpose()?;
-        let mut request = Request::get(uri);
-        if let Some(token) = token {
-            request = request.header(AUTHORIZATION, token);
-        }
-        let request = request.body(Full::default())?;
-        let fetch = async { http::read(http::send(request, &self.tls, &self.server).await?).await };
-        let waited = tokio::time::timeout(TIMEOUT, fetch).await;
-        let (status, text) =
-            waited.map_err(|_| anyhow!("no answer from {} in {TIMEOUT:?}", self.server))??;
-        if status != StatusCode::OK {
-            bail!("{}: {}", self.server, text.trim());
-        }
-        Ok(text)
-    }
-
-    fn uri(&self) -> anyhow::Result<Uri> {
-        let mut path = format!("/status?holders={}&resources=1000", self.holders);
-        if let Some(resource) = &self.resource {
-            write!(path, "&resource={}", percent_encode(resource))?;
-        }
-        let uri = http::uri(&self.server, &path, &self.tls);
-        uri.with_context(|| format!("server {:?}: wanted HOST:PORT", self.server))
-    }
-}
-
-/// Everything but letters and digits as `%41`.
-fn percent_encode(text: &str) -> String {
-    let encode = |byte: u8| match byte {
-        byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
-        byte => format!("%{byte:02X}"),
-    };
-    text.bytes().map(encode).collect()
-}
-
-// === impl Page ===
-
-impl Page {
-    fn display(&self) -> String {
-        let Node { node, epoch, leading_seconds, config_version, later_config, resources_in_all, resources } =
-            &self.status;
-        if !self.leads {
-            return match &self.leader {
-                Some(leader) => format!("node {node}, epoch {epoch}, led by {leader}: ask there\n"),
-                None => format!("node {node}: nobody is known to lead it\n"),
-            };
-        }
-        let leading = humantime::format_duration(Duration::from_secs(*leading_seconds as u64));
-        let ready = if self.ready { "" } else { ", draining" };
-        let mut text = format!("node {node}, epoch {epoch}, leads for {leading}{ready}\n");
-        if let Some(later) = later_config {
-            let line = format!(
-                "grants nothing: version {config_version} of the configuration is here, and {later} was in force\n"
-            );
-            text.push_str(&line);
-        }
-        if resources.is_empty() {
-            text.push_str("nobody holds or wants anything\n");
-        }
-        for resource in resources {
-            text.push('\n');
-            text.push_str(&resource.display());
-        }
-        if resources.len() < *resources_in_all && resources.len() > 1 {
-            text.push_str(&format!("\n… and {} more resources\n", resources_in_all - resources.len()));
-        }
-        text
-    }
-}
-
-// === impl Resource ===
-
-impl Resource {
-    fn display(&self) -> String {
-        let unit = if self.kind == "gauge" { "" } else { "/s" };
-        let template = self.template.as_deref().unwrap_or("none any more");
-        let mut text =
-            format!("{}  ({}, {}, template {template})\n", self.resource, self.kind, self.algorithm);
-        let figures = format!(
-            "  leased {} of {}{unit}, wanted {}, {} client{}",
-            short(self.leased),
-            short(self.capacity),
-            wanted(self.wants),
-            self.clients,
-            if self.clients == 1 { "" } else { "s" }
-        );
-        text.push_str(&figures);
-        if let Some(seconds) = self.lease_ends_in_seconds {
-            text.push_str(&format!(", by a lease for {seconds:.0} s"));
-        }
-        if self.ghost > 0.0 {
-            let (ghost, seconds) = (short(self.ghost), self.ghost_ends_in_seconds);
-            text.push_str(&format!(", {ghost}{unit} out that nobody has shown yet, for {seconds:.0} s more"));
-        }
-        if self.learning {
-            text.push_str(&format!(", learning for {:.0} s more", self.learning_ends_in_seconds));
-        }
-        if self.in_debt {
-            text.push_str(", in debt after a cut");
-        }
-        if self.overcommitment > 0.0 {
-            text.push_str(&format!(", OVER-COMMITTED by {}", short(self.overcommitment)));
-        }
-        text.push('\n');
-        if !self.holders.is_empty() {
-            text.push_str(&self.table().to_string());
-            text.push('\n');
-        }
-        if self.holders.len() < self.clients {
-            text.push_str(&format!("… and {} more\n", self.clients - self.holders.len()));
-        }
-        if let Some(domains) = &self.domains {
-            text.push_str(&domains.display());
-        }
-        text
-    }
-
-    fn table(&self) -> Table {
-        let mut table = Table::new();
-        table.load_style(presets::UTF8_BORDERS_ONLY);
-        table.set_header(["client", "has", "wants", "share", "state", "priority", "for", "ends in", "heard"]);
-        for index in [1, 2, 3, 5, 6, 7, 8] {
-            if let Some(column) = table.column_mut(index) {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
-        }
-        for holder in &self.holders {
-            table.add_row(holder.row());
-        }
-        table
-    }
-}
-
-// === impl Domains ===
-
-impl Domains {
-    fn display(&self) -> String {
-        let clients = if self.clients == 1 {
-            "1 client tells".to_owned()
-        } else {
-            format!("{} clients tell", self.clients)
         };
-        let mut text = format!("  domains: {clients} of {}, {} of them hot\n", self.told, self.hot);
-        if self.busiest.is_empty() {
-            return text;
+        let clear = if std::io::stdout().is_terminal() { CLEAR } else { "" };
+        loop {
+            // A server that is away may come back.
+            let text = self.look().await.unwrap_or_else(|error| format!("{error:#}\n"));
+            print!("{clear}{text}");
+            tokio::time::sleep(Duration::from_secs(seconds.max(1))).await;
         }
-        let mut table = Table::new();
-        table.load_style(presets::UTF8_BORDERS_ONLY);
-        table.set_header(["domain", "clients", "in a second", "tier", "used", "rests for"]);
-        for index in 1..6 {
-            if let Some(column) = table.column_mut(index) {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
+    }
+
+    /// All that is to be shown, at one moment.
+    async fn look(&self) -> anyhow::Result<String> {
+        let mut texts = Vec::new();
+        for query in self.queries() {
+            texts.push(self.servers.ask(&query).await?.wanted()?);
         }
-        table.add_rows(self.busiest.iter().map(Domain::row));
-        text.push_str(&format!("{table}\n"));
-        if self.busiest.len() < self.hot {
-            text.push_str(&format!("… and {} more\n", self.hot - self.busiest.len()));
+        if self.json {
+            return Ok(texts.into_iter().map(|text| text + "\n").collect());
         }
-        text
-    }
-}
-
-// === impl Domain ===
-
-impl Domain {
-    fn row(&self) -> [String; 6] {
-        [
-            self.domain.clone(),
-            self.clients.to_string(),
-            self.hits_in_second.to_string(),
-            self.tier.to_string(),
-            format!("{} of {}", self.hits_in_tier, self.tier_limit),
-            self.cooling_seconds.map(|seconds| format!("{seconds:.1} s")).unwrap_or_default(),
-        ]
-    }
-}
-
-// === impl Holder ===
-
-impl Holder {
-    fn row(&self) -> [String; 9] {
-        let superseded = if self.superseded { " (earlier life)" } else { "" };
-        [
-            format!("{}{superseded}", self.client),
-            short(self.has),
-            wanted(self.wants),
-            short(self.share),
-            self.state.clone(),
-            self.priority.to_string(),
-            if self.kind == "node" { format!("{} clients", self.subclients) } else { String::new() },
-            format!("{:.1} s", self.ends_in_seconds),
-            format!("{:.1} s ago", self.heard_seconds_ago),
-        ]
-    }
-}
-
-/// As [`short`], unless it is as much as there can be: floors are asked for so.
-fn wanted(number: f64) -> String {
-    if number >= Amount::MAX.as_f64() { "all".to_owned() } else { short(number) }
-}
-
-/// Three digits after the point at most, and no zeros behind them.
-fn short(number: f64) -> String {
-    if number.abs() >= 1e15 {
-        return format!("{number:.3e}");
-    }
-    let text = format!("{number:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_read_short() {
-        assert_eq!(short(60.0), "60");
-        assert_eq!(short(69.690_721), "69.691");
-        assert_eq!(short(1e300), "1.000e300");
-        assert_eq!((wanted(1.5), wanted(Amount::MAX.as_f64())), ("1.5".to_owned(), "all".to_owned()));
+        let mut pages = Vec::new();
+        for text in &texts {
+            let page: NodePage = serde_json::from_str(text)
+                .with_context(|| format!("{} sent no status", self.servers.server.join(",")))?;
+            pages.push(page);
+        }
+        if self.is_in_detail() {
+            return Ok(pages.iter().map(NodePage::display).collect());
+        }
+        Ok(lines::display(&pages))
     }
 
-    #[test]
-    fn any_name_fits_into_an_address() {
-        assert_eq!(percent_encode("db/größe 1"), "db%2Fgr%C3%B6%C3%9Fe%201");
+    /// Whether holders are shown, and not a line for each resource.
+    fn is_in_detail(&self) -> bool {
+        self.holders.is_some() || self.single().is_some()
+    }
+
+    /// The name of the one resource that is asked for, if it is one.
+    fn single(&self) -> Option<&str> {
+        let [name] = &self.resource[..] else { return None };
+        Glob::new(name).is_ok_and(|glob| glob.is_plain()).then_some(name)
+    }
+
+    /// The paths of the pages, one for each pattern.
+    fn queries(&self) -> Vec<String> {
+        let detailed = self.is_in_detail() || self.json;
+        let holders = self.holders.unwrap_or(if detailed { HOLDERS } else { 0 });
+        let order = if detailed { "" } else { "&order=busiest" };
+        let all = format!("/status?holders={holders}&resources={MOST}{order}");
+        if let Some(name) = self.single() {
+            return vec![format!("{all}&resource={}", percent_encode(name))];
+        }
+        if self.resource.is_empty() {
+            return vec![all];
+        }
+        self.resource.iter().map(|glob| format!("{all}&matching={}", percent_encode(glob))).collect()
     }
 }

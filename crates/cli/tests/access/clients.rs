@@ -45,6 +45,26 @@ async fn a_command_shows_its_token_and_is_told_what_it_lacks_without_one() {
     assert!(refused.err.contains(r#"does not let "web" see; it may []"#), "{}", refused.err);
     let shown = run(&[&status[..], &["--token-file", &oncall]].concat()).await;
     assert_eq!(shown.code, Some(0), "{}", shown.err);
+
+    // To see is not to explain.
+    let (explain, token) = (["explain", "db", "web-1", "--server", &server], ["--token-file", &oncall]);
+    let refused = run(&[&explain[..], &token].concat()).await;
+    assert!(refused.err.contains(r#"does not let "oncall" explain"#), "{}", refused.err);
+    let explains = gate.token(&["--identity", "helper", "--role", "explain", "--resource", "db"]).await;
+    let explains = write("helper.token", explains);
+    let told = run(&[&explain[..], &["--token-file", &explains]].concat()).await;
+    assert!(
+        told.err.contains("nobody") && told.code == Some(1),
+        "it may ask, and nobody holds any: {}",
+        told.err
+    );
+    let other = ["explain", "other", "--server", &server, "--token-file", &explains];
+    let refused = run(&other).await;
+    assert!(
+        refused.err.contains("may not explain") || refused.err.contains("does not let"),
+        "{}",
+        refused.err
+    );
     gate.house.stop().await;
 }
 

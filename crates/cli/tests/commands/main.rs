@@ -210,7 +210,7 @@ async fn status_shows_who_has_and_wants_what() {
     }
     Holder::new("web-1", Nature::Echoes, "other", 1.0).report(&mut server).await.unwrap();
     for server in [address, house.http().to_string()] {
-        let text = succeed(&["status", "--server", &server]).await;
+        let text = succeed(&["status", "--holders", "20", "--server", &server]).await;
         assert!(text.contains("\ndb/orders  (rate, FAIR_SHARE, template *)\n"), "{text}");
         assert!(text.contains("\n  leased 100 of 100/s, wanted 1033.25, 2 clients\n"), "{text}");
         assert!(text.contains("\nother  (rate, "), "{text}");

@@ -10,6 +10,7 @@ mod bad_input;
 mod bursts;
 mod crash;
 mod domains;
+mod explain;
 mod figures;
 mod floors;
 mod greedy;

@@ -115,7 +115,8 @@ impl Node {
     }
 
     fn lease_above(&self, id: &ResourceId) -> Option<LeaseAbove> {
-        let session = self.parent_session().filter(|_| self.resources.get(id).is_some_and(Resource::is_leased))?;
+        let session =
+            self.parent_session().filter(|_| self.resources.get(id).is_some_and(Resource::is_leased))?;
         let path = self.names.path();
         Some(LeaseAbove {
             node: path.iter().rev().nth(1).cloned(),

@@ -126,8 +126,7 @@ impl StatusQuery {
     }
 
     /// The figures of the node and of its thousand busiest resources, and no holders.
-    pub const FIGURES: StatusQuery =
-        StatusQuery {
+    pub const FIGURES: StatusQuery = StatusQuery {
         resource: None,
         matching: None,
         resources: 1_000,

@@ -105,8 +105,7 @@ impl Resource {
         let most = Due { amount: most, by: BoundBy::LegacyFraction };
         let beside = self.beside_reserve(slot);
         // Where nothing is kept of what is free, the ledger says what there is too little room for.
-        let is_kept =
-            || beside < self.holders.at(slot).account().charge().saturating_add(self.ledger.free());
+        let is_kept = || beside < self.holders.at(slot).account().charge().saturating_add(self.ledger.free());
         match beside < most.amount && is_kept() {
             true => Offering { due, most: Due { amount: beside, by: BoundBy::KeptFree } },
             false => Offering { due, most },

@@ -178,8 +178,7 @@ impl Resource {
             }
         }
         let term = Term { basis: now, length, drift: cx.config.drift };
-        let offer =
-            Offer { target: due.amount, grain: self.grain(), most: most.amount, term, seq: u32::MAX };
+        let offer = Offer { target: due.amount, grain: self.grain(), most: most.amount, term, seq: u32::MAX };
         let granted: Granted = ledger.grant(&mut account, &offer);
         Ok((granted.amount, self.bound_by(slot, &Offering { due, most }, &granted)))
     }

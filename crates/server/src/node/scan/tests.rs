@@ -97,8 +97,7 @@ fn where_not_all_are_shown_the_busiest_are() {
     for (holders, &of) in busy.iter().enumerate() {
         (1..=holders + 1).for_each(|holder| ask(&mut node, holder, of, 1.0));
     }
-    let query =
-        StatusQuery { resources: 10, order: RowOrder::Busiest, holders: 0, ..StatusQuery::default() };
+    let query = StatusQuery { resources: 10, order: RowOrder::Busiest, holders: 0, ..StatusQuery::default() };
     let (taken, status) = slices(&node, &query);
     assert!(taken > 5, "{taken} slices");
     let shown: Vec<&str> = status.resources.iter().map(|row| row.resource.resource.as_str()).collect();

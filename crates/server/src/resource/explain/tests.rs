@@ -78,7 +78,8 @@ impl Draw {
 
 impl Book {
     fn new(draw: &mut Draw) -> Book {
-        let mut template = Template::new(Glob::new("*").expect("a glob"), Amount::from_units(10 + draw.below(500)));
+        let mut template =
+            Template::new(Glob::new("*").expect("a glob"), Amount::from_units(10 + draw.below(500)));
         template.policy = match draw.below(8) {
             0 => SharePolicy::Static,
             1 => SharePolicy::ProportionalShare,
@@ -187,7 +188,8 @@ impl Book {
         let has = speaker.grant.as_ref().filter(|_| shows || speaker.is_legacy).map(has);
         let (ask, report) = (ask(client, speaker), report(&self.resource, &speaker.bands, has));
         self.sessions += 1;
-        let reply = self.resource.report(self.now, &ask, &report, context(self.now, &self.config, self.sessions));
+        let reply =
+            self.resource.report(self.now, &ask, &report, context(self.now, &self.config, self.sessions));
         let grant = reply.map(|reply| reply.grant);
         self.clients.get_mut(&client).expect("it was entered").grant = grant;
     }
@@ -232,7 +234,9 @@ impl Book {
                 let all = self.resource.holders.shares().wants() * 10.0 + 100_000.0;
                 self.set_capacity(Amount::from_f64(all));
             }
-            BoundBy::Wants => self.restate(slot, |demand| Demand { wants: demand.wants * 7.0 + 13.0, ..demand }),
+            BoundBy::Wants => {
+                self.restate(slot, |demand| Demand { wants: demand.wants * 7.0 + 13.0, ..demand })
+            }
             BoundBy::Band => {
                 let own = self.resource.holders.at(slot).demands().iter().map(|demand| demand.priority).min();
                 let most = own.expect("it wants something");
@@ -277,11 +281,7 @@ impl Book {
     fn restate(&mut self, slot: Slot, change: impl Fn(Demand) -> Demand) {
         let demands = self.resource.holders.at(slot).demands().iter().map(change);
         let bands: Bands = demands
-            .map(|demand| Band {
-                priority: demand.priority,
-                subclients: demand.weight,
-                wants: demand.wants,
-            })
+            .map(|demand| Band { priority: demand.priority, subclients: demand.weight, wants: demand.wants })
             .collect();
         self.resource.set_demands(slot, Demands::from_bands(&bands));
     }
@@ -379,7 +379,10 @@ fn what_is_said_is_what_is_granted_and_what_is_named_is_what_binds() {
                     let without = book.explain(&book.lifted(slot, [other]), slot);
                     // What is changed of a gauge lets all turns begin anew, and one unit goes to another.
                     let turn = if book.resource.terms.kind == Kind::Gauge { 1.0 } else { 0.0 };
-                    assert!(!differ_by(turn, said.gets, without.gets), "{other:?} is not named: {without:#?}\n{of}");
+                    assert!(
+                        !differ_by(turn, said.gets, without.gets),
+                        "{other:?} is not named: {without:#?}\n{of}"
+                    );
                 }
                 let without = book.explain(&book.lifted(slot, [said.bound_by]), slot);
                 let is_tie = !differ_by(0.0, said.gets, without.gets);

@@ -1,0 +1,290 @@
+//! A node in detail: who has what of its resources, wants what, until when.
+
+use std::time::Duration;
+
+use comfy_table::{CellAlignment, Table, presets};
+use lessor_proto::Amount;
+use serde::Deserialize;
+
+/// The status of a node, as a server says it.
+#[derive(Debug, Deserialize)]
+pub(super) struct NodePage {
+    ready: bool,
+    leads: bool,
+    leader: Option<String>,
+    pub(super) status: Node,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Node {
+    node: String,
+    epoch: u64,
+    leading_seconds: f64,
+    config_version: u64,
+    later_config: Option<u64>,
+    pub(super) resources_in_all: usize,
+    pub(super) resources: Vec<Resource>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Resource {
+    pub(super) resource: String,
+    pub(super) template: Option<String>,
+    pub(super) kind: String,
+    algorithm: String,
+    pub(super) capacity: f64,
+    pub(super) lease_ends_in_seconds: Option<f64>,
+    pub(super) leased: f64,
+    pub(super) ghost: f64,
+    ghost_ends_in_seconds: f64,
+    pub(super) wants: f64,
+    #[serde(default)]
+    pub(super) short: f64,
+    #[serde(default)]
+    pub(super) outstanding: f64,
+    pub(super) clients: usize,
+    pub(super) learning: bool,
+    pub(super) learning_ends_in_seconds: f64,
+    pub(super) in_debt: bool,
+    pub(super) overcommitment: f64,
+    domains: Option<Domains>,
+    holders: Vec<Holder>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Domains {
+    clients: usize,
+    told: usize,
+    hot: usize,
+    busiest: Vec<Domain>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Domain {
+    domain: String,
+    clients: usize,
+    hits_in_second: u32,
+    tier: usize,
+    hits_in_tier: u32,
+    tier_limit: u32,
+    cooling_seconds: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Holder {
+    client: String,
+    kind: String,
+    has: f64,
+    wants: f64,
+    share: f64,
+    state: String,
+    priority: i64,
+    subclients: u64,
+    ends_in_seconds: f64,
+    heard_seconds_ago: f64,
+    superseded: bool,
+}
+
+// === impl NodePage ===
+
+impl NodePage {
+    /// Who leads, under which epoch, and why nothing is granted if nothing is. Nothing follows where this task does not lead.
+    pub(super) fn heading(&self) -> String {
+        let Node { node, epoch, leading_seconds, config_version, later_config, .. } = &self.status;
+        if !self.leads {
+            return match &self.leader {
+                Some(leader) => format!("node {node}, epoch {epoch}, led by {leader}: ask there\n"),
+                None => format!("node {node}: nobody is known to lead it\n"),
+            };
+        }
+        let leading = humantime::format_duration(Duration::from_secs(*leading_seconds as u64));
+        let ready = if self.ready { "" } else { ", draining" };
+        let mut text = format!("node {node}, epoch {epoch}, leads for {leading}{ready}\n");
+        if let Some(later) = later_config {
+            let line = format!(
+                "grants nothing: version {config_version} of the configuration is here, and {later} was in force\n"
+            );
+            text.push_str(&line);
+        }
+        text
+    }
+
+    /// Whether this is the status of the task that leads.
+    pub(super) fn leads(&self) -> bool {
+        self.leads
+    }
+
+    /// All of it, with the holders of each resource.
+    pub(super) fn display(&self) -> String {
+        let mut text = self.heading();
+        let Node { resources_in_all, resources, .. } = &self.status;
+        if !self.leads {
+            return text;
+        }
+        if resources.is_empty() {
+            text.push_str("nobody holds or wants anything\n");
+        }
+        for resource in resources {
+            text.push('\n');
+            text.push_str(&resource.display());
+        }
+        if resources.len() < *resources_in_all && resources.len() > 1 {
+            text.push_str(&format!("\n… and {} more resources\n", resources_in_all - resources.len()));
+        }
+        text
+    }
+}
+
+// === impl Resource ===
+
+impl Resource {
+    fn display(&self) -> String {
+        let unit = if self.kind == "gauge" { "" } else { "/s" };
+        let template = self.template.as_deref().unwrap_or("none any more");
+        let mut text =
+            format!("{}  ({}, {}, template {template})\n", self.resource, self.kind, self.algorithm);
+        let figures = format!(
+            "  leased {} of {}{unit}, wanted {}, {} client{}",
+            short(self.leased),
+            short(self.capacity),
+            wanted(self.wants),
+            self.clients,
+            if self.clients == 1 { "" } else { "s" }
+        );
+        text.push_str(&figures);
+        if let Some(seconds) = self.lease_ends_in_seconds {
+            text.push_str(&format!(", by a lease for {seconds:.0} s"));
+        }
+        if self.ghost > 0.0 {
+            let (ghost, seconds) = (short(self.ghost), self.ghost_ends_in_seconds);
+            text.push_str(&format!(", {ghost}{unit} out that nobody has shown yet, for {seconds:.0} s more"));
+        }
+        if self.learning {
+            text.push_str(&format!(", learning for {:.0} s more", self.learning_ends_in_seconds));
+        }
+        if self.in_debt {
+            text.push_str(", in debt after a cut");
+        }
+        if self.overcommitment > 0.0 {
+            text.push_str(&format!(", OVER-COMMITTED by {}", short(self.overcommitment)));
+        }
+        text.push('\n');
+        if !self.holders.is_empty() {
+            text.push_str(&self.table().to_string());
+            text.push('\n');
+        }
+        if self.holders.len() < self.clients {
+            text.push_str(&format!("… and {} more\n", self.clients - self.holders.len()));
+        }
+        if let Some(domains) = &self.domains {
+            text.push_str(&domains.display());
+        }
+        text
+    }
+
+    fn table(&self) -> Table {
+        let mut table = Table::new();
+        table.load_style(presets::UTF8_BORDERS_ONLY);
+        table.set_header(["client", "has", "wants", "share", "state", "priority", "for", "ends in", "heard"]);
+        for index in [1, 2, 3, 5, 6, 7, 8] {
+            if let Some(column) = table.column_mut(index) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        for holder in &self.holders {
+            table.add_row(holder.row());
+        }
+        table
+    }
+}
+
+// === impl Domains ===
+
+impl Domains {
+    fn display(&self) -> String {
+        let clients = if self.clients == 1 {
+            "1 client tells".to_owned()
+        } else {
+            format!("{} clients tell", self.clients)
+        };
+        let mut text = format!("  domains: {clients} of {}, {} of them hot\n", self.told, self.hot);
+        if self.busiest.is_empty() {
+            return text;
+        }
+        let mut table = Table::new();
+        table.load_style(presets::UTF8_BORDERS_ONLY);
+        table.set_header(["domain", "clients", "in a second", "tier", "used", "rests for"]);
+        for index in 1..6 {
+            if let Some(column) = table.column_mut(index) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        table.add_rows(self.busiest.iter().map(Domain::row));
+        text.push_str(&format!("{table}\n"));
+        if self.busiest.len() < self.hot {
+            text.push_str(&format!("… and {} more\n", self.hot - self.busiest.len()));
+        }
+        text
+    }
+}
+
+// === impl Domain ===
+
+impl Domain {
+    fn row(&self) -> [String; 6] {
+        [
+            self.domain.clone(),
+            self.clients.to_string(),
+            self.hits_in_second.to_string(),
+            self.tier.to_string(),
+            format!("{} of {}", self.hits_in_tier, self.tier_limit),
+            self.cooling_seconds.map(|seconds| format!("{seconds:.1} s")).unwrap_or_default(),
+        ]
+    }
+}
+
+// === impl Holder ===
+
+impl Holder {
+    fn row(&self) -> [String; 9] {
+        let superseded = if self.superseded { " (earlier life)" } else { "" };
+        [
+            format!("{}{superseded}", self.client),
+            short(self.has),
+            wanted(self.wants),
+            short(self.share),
+            self.state.clone(),
+            self.priority.to_string(),
+            if self.kind == "node" { format!("{} clients", self.subclients) } else { String::new() },
+            format!("{:.1} s", self.ends_in_seconds),
+            format!("{:.1} s ago", self.heard_seconds_ago),
+        ]
+    }
+}
+
+/// As [`short`], unless it is as much as there can be: floors are asked for so.
+pub(crate) fn wanted(number: f64) -> String {
+    if number >= Amount::MAX.as_f64() { "all".to_owned() } else { short(number) }
+}
+
+/// Three digits after the point at most, and no zeros behind them.
+pub(crate) fn short(number: f64) -> String {
+    if number.abs() >= 1e15 {
+        return format!("{number:.3e}");
+    }
+    let text = format!("{number:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_short() {
+        assert_eq!(short(60.0), "60");
+        assert_eq!(short(69.690_721), "69.691");
+        assert_eq!(short(1e300), "1.000e300");
+        assert_eq!((wanted(1.5), wanted(Amount::MAX.as_f64())), ("1.5".to_owned(), "all".to_owned()));
+    }
+}
