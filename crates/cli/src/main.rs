@@ -7,6 +7,7 @@ mod admin;
 mod can;
 mod check;
 mod demo;
+mod doctor;
 mod explain;
 mod get;
 mod http;
@@ -58,6 +59,8 @@ enum Command {
     Status(status::Status),
     /// Say why a client gets what it gets
     Explain(explain::Explain),
+    /// Look whether a tree is well, and say what to do where it is not
+    Doctor(doctor::Doctor),
     /// Act on a server that runs: reload, resign, recall, log, connections, access, whoami
     Admin(admin::Admin),
     /// Push templates into etcd, where servers follow them
@@ -96,6 +99,7 @@ fn main() -> ExitCode {
         Command::WhoCan(who) => who.run(),
         Command::Token(token) => token.run(),
         Command::Status(status) => run(status.run()),
+        Command::Doctor(doctor) => return doctor_ends(doctor),
         Command::Explain(explain) => run(explain.run()),
         Command::Admin(admin) => run(admin.run()),
         Command::Push(push) => run(push.run()),
@@ -130,6 +134,14 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+/// Runs the command that says by its exit code how bad it is.
+fn doctor_ends(doctor: doctor::Doctor) -> ExitCode {
+    run(doctor.run()).unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run<T>(command: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(command)
 }

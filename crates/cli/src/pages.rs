@@ -1,11 +1,11 @@
 //! Pages of servers: of the first of several tasks that answers, and of the one that leads where that is another.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use http_body_util::Full;
-use hyper::header::AUTHORIZATION;
+use hyper::header::{AUTHORIZATION, DATE};
 use hyper::{Request, StatusCode};
 use serde_json::Value;
 
@@ -34,6 +34,8 @@ pub(crate) struct Page {
     pub(crate) server: String,
     pub(crate) status: StatusCode,
     pub(crate) text: String,
+    /// When it was sent, to the second, by the clock of the server.
+    pub(crate) date: Option<SystemTime>,
 }
 
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -81,10 +83,16 @@ impl ServerFlags {
             request = request.header(AUTHORIZATION, token);
         }
         let request = request.body(Full::default())?;
-        let fetch = async { http::read(http::send(request, &self.tls, server).await?).await };
+        let fetch = async {
+            let response = http::send(request, &self.tls, server).await?;
+            let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
+            let date = date.and_then(|date| httpdate::parse_http_date(date).ok());
+            anyhow::Ok((http::read(response).await?, date))
+        };
         let waited = tokio::time::timeout(TIMEOUT, fetch).await;
-        let (status, text) = waited.map_err(|_| anyhow!("no answer from {server} in {TIMEOUT:?}"))??;
-        Ok(Page { server: server.to_owned(), status, text })
+        let ((status, text), date) =
+            waited.map_err(|_| anyhow!("no answer from {server} in {TIMEOUT:?}"))??;
+        Ok(Page { server: server.to_owned(), status, text, date })
     }
 }
 
@@ -136,7 +144,8 @@ mod tests {
 
     #[test]
     fn a_page_says_who_leads_if_somebody_else_does() {
-        let page = |text: &str| Page { server: "a:1".into(), status: StatusCode::OK, text: text.into() };
+        let page =
+            |text: &str| Page { server: "a:1".into(), status: StatusCode::OK, text: text.into(), date: None };
         assert_eq!(page(r#"{"leads":false,"leader":"b:1"}"#).leader_elsewhere().as_deref(), Some("b:1"));
         assert!(page(r#"{"leads":false,"leader":null}"#).names_nobody());
         for other in [r#"{"leads":true,"leader":"a:1"}"#, r#"{"schema":1}"#, "no such page"] {

@@ -97,7 +97,7 @@ struct Lease {
     outlived: Option<Amount>,
     /// Until when its grantor learns what is out, [`Time::MAX`] where that was not said; absent: it does not learn.
     learns_until: Option<Time>,
-    /// What bound the amount, as its grantor says.
+    /// The bound of the amount, as its grantor says.
     bound_by: Option<BoundBy>,
 }
 
@@ -346,7 +346,7 @@ impl Holding {
         self.lease.as_ref().and_then(|lease| lease.learns_until)
     }
 
-    /// What bound the amount of the last lease, if the server that granted it says so.
+    /// The bound of the last lease's amount, if the server that granted it says so.
     pub(crate) fn bound_by(&self) -> Option<BoundBy> {
         self.lease.as_ref().and_then(|lease| lease.bound_by)
     }

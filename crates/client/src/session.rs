@@ -250,7 +250,7 @@ impl Session {
         self.find(resource).ok().and_then(|place| self.entries[place].fault.as_ref())
     }
 
-    /// What bound the amount of the last lease of `resource`, if the server that granted it says so.
+    /// The bound of the amount of the last lease of `resource`, if the server that granted it says so.
     #[must_use]
     pub fn bound_by(&self, resource: &ResourceId) -> Option<BoundBy> {
         self.find(resource).ok().and_then(|place| self.entries[place].holding.bound_by())

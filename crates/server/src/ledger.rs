@@ -92,11 +92,11 @@ pub struct Granted {
     pub amount: Amount,
     /// The holder is still charged for more than this until it reports: it should do so at once.
     pub ack_wanted: bool,
-    /// What there was too little room for because of; absent: all that was offered was granted.
+    /// The bound that left too little room; absent: all that was offered was granted.
     pub bound: Option<RoomBound>,
 }
 
-/// What leaves too little room for a grant.
+/// The bound that leaves too little room for a grant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RoomBound {
     /// More is out than the limit since it was cut, and nobody grows.
@@ -325,7 +325,7 @@ impl Ledger {
         (room, (room < target).then_some(RoomBound::Debt))
     }
 
-    /// What keeps one who is charged for `charged` from growing: the ceiling, or what is out within the limit.
+    /// The bound that keeps one who is charged for `charged` from growing: the ceiling, or what is out within the limit.
     fn bound_of_room(&self, charged: Amount) -> RoomBound {
         match self.free() {
             free if self.below_ceiling() < free => RoomBound::Ceiling,

@@ -2,7 +2,7 @@
 
 use crate::wire;
 
-/// What bound the amount of a grant: of all that could have kept it down the one that did.
+/// The bound of a grant: of all that could have kept its amount down the one that did.
 ///
 /// The list is closed, so that clients can count by it how long they were short, and of what.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -13,15 +13,15 @@ pub enum BoundBy {
     Level,
     /// Greater priorities have taken all that there is.
     Band,
-    /// What a template without sharing gives to each.
+    /// The capacity of a template without sharing, which gives as much to each.
     Static,
     /// Whole units: the turn for one more has not come.
     Turn,
     /// Leases of others that are more than their shares, until they have given that back or it has ended.
     OthersOut,
-    /// What is kept free for others that miss what is theirs for good.
+    /// The part that is kept free for others that miss what is theirs for good.
     KeptFree,
-    /// What leaders before this one may have left out to nobody knows whom.
+    /// The part that leaders before this one may have left out to nobody knows whom.
     Ghost,
     /// The mark that is written down for a successor: a larger one is on its way.
     Mark,
@@ -31,13 +31,13 @@ pub enum BoundBy {
     Debt,
     /// The grantor does not know what is out, and grants no more than was there before.
     Learning,
-    /// What it has from a leader before this one, and has claimed: nothing is told but that.
+    /// A lease from a leader before this one, which it has claimed: it is told of nothing else.
     Claim,
     /// The part that those who draw no incarnation may have together.
     LegacyFraction,
     /// Another life of the same id has taken its place.
     Superseded,
-    /// What is out of the other kind: rates and gauges do not mix.
+    /// Leases of the other kind that are out: rates and gauges do not mix.
     OtherKind,
     /// An operator, or rules of access, took it back.
     Recall,

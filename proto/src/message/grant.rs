@@ -75,7 +75,7 @@ pub struct Grant {
     /// When all is over that earlier leaders of that node had, and granted under it, counted from when this was sent. Absent:
     /// that is not known.
     pub earlier: Option<Duration>,
-    /// What kept the capacity from being more. Absent: the grantor does not say, or for a reason that is not known here.
+    /// The bound that kept the capacity from being more. Absent: the grantor does not say, or it is not known here.
     pub bound_by: Option<BoundBy>,
 }
 

@@ -3,9 +3,9 @@
 /// A reason, as a server names it.
 struct Reason {
     name: &'static str,
-    /// What binds the amount.
+    /// The bound in words.
     what: &'static str,
-    /// What would let it be more.
+    /// The things that would let it be more.
     remedy: &'static str,
 }
 
@@ -112,17 +112,17 @@ const ASKED_FOR: [(&str, &str); 6] = [
     ("recall", "a recall"),
 ];
 
-/// What binds an amount, by the name of the reason.
+/// The bound of an amount in words, by the name of the reason.
 pub(super) fn what(name: &str) -> &str {
     find(name).map_or(name, |reason| reason.what)
 }
 
-/// What would let it be more.
+/// The things that would let it be more.
 pub(super) fn remedy(name: &str) -> Option<&'static str> {
     find(name).map(|reason| reason.remedy)
 }
 
-/// What takes part in an amount beside what binds it.
+/// Something that takes part in an amount beside its bound, in words.
 pub(super) fn part(name: &str) -> &str {
     match name {
         "wants" => "what it wants",

@@ -74,7 +74,7 @@ fn table(rows: &[&Resource]) -> String {
     table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
-/// What is out of the ordinary, in a word each.
+/// Everything that is out of the ordinary, in a word each.
 fn notes(row: &Resource) -> String {
     let mut notes = Vec::new();
     if row.overcommitment > 0.0 {

@@ -88,7 +88,7 @@ struct Holder {
 // === impl NodePage ===
 
 impl NodePage {
-    /// Who leads, under which epoch, and why nothing is granted if nothing is. Nothing follows where this task does not lead.
+    /// The heading: who leads, under which epoch, and why nothing is granted if nothing is.
     pub(super) fn heading(&self) -> String {
         let Node { node, epoch, leading_seconds, config_version, later_config, .. } = &self.status;
         if !self.leads {

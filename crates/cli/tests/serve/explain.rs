@@ -1,4 +1,4 @@
-//! What operators are told: why a client gets what it gets, and which resources are full.
+//! Answers to operators: why a client gets what it gets, which resources are full, and what is wrong.
 
 use lessor_client::{BoundBy, Client, ShortBy};
 use serde_json::Value;
@@ -16,7 +16,7 @@ const BOTH: &str = "resources:
   algorithm: {kind: FAIR_SHARE, lease_length: 60, refresh_interval: 5, learning_mode_duration: 0}
 ";
 
-/// What a command prints that succeeds.
+/// The output of a command that succeeds.
 async fn told(arguments: &[&str]) -> String {
     let outcome = run(arguments).await;
     assert_eq!((outcome.code, outcome.err.as_str()), (Some(0), ""), "{arguments:?}: {}", outcome.out);
@@ -124,5 +124,33 @@ async fn the_status_has_a_line_for_each_resource_and_the_fullest_first() {
     // The first that is named is away.
     let other = told(&["status", "--server", &format!("127.0.0.1:1,{address}")]).await;
     assert!(other.contains("db/b"), "{other}");
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn the_doctor_says_what_is_wrong_and_how_bad_that_is() {
+    let house = House::open(BOTH).await;
+    let address = house.address().to_string();
+    let config = house.config().display().to_string();
+    let well = told(&["doctor", "--server", &address, "--config", &config]).await;
+    assert!(well.lines().count() > 10 && well.lines().all(|line| line.starts_with("ok  ")), "{well}");
+
+    let mut server = house.capacity().await;
+    Holder::new("web-1", Nature::Echoes, "db/a", 300.0).report(&mut server).await.unwrap();
+    let full = run(&["doctor", "--server", &address]).await;
+    assert_eq!(full.code, Some(2), "{}{}", full.out, full.err);
+    assert!(line(&full.out, "warning").contains("full, and more is wanted, of db/a"), "{}", full.out);
+
+    let away = run(&["doctor", "--json", "--server", &format!("{address},127.0.0.1:1")]).await;
+    assert_eq!(away.code, Some(1), "{}{}", away.out, away.err);
+    let json: Value = serde_json::from_str(&away.out).unwrap();
+    assert_eq!(json["worst"], "fault", "{json}");
+    let what = json["checks"][0]["findings"][0]["what"].as_str().unwrap_or_default().to_owned();
+    assert!(what.starts_with("127.0.0.1:1: "), "{json}");
+
+    std::fs::write(house.config(), "resources: nothing\n").unwrap();
+    let faulty = run(&["doctor", "--offline", "--config", &config]).await;
+    assert_eq!(faulty.code, Some(1), "{}{}", faulty.out, faulty.err);
+    assert!(faulty.out.starts_with("fault    "), "{}", faulty.out);
     house.stop().await;
 }

@@ -72,7 +72,7 @@ pub struct Change {
     /// Until when the server that granted the lease learns what is out, [`Time::MAX`] where it has not said; absent: it was not
     /// learning.
     pub learns_until: Option<Time>,
-    /// What bound the amount of the last lease, if the server that granted it says so.
+    /// The bound of the last lease's amount, if the server that granted it says so.
     pub bound_by: Option<BoundBy>,
     /// The policies of its domains; absent: they may use all of it.
     pub domains: Option<Arc<Policies>>,

@@ -31,7 +31,7 @@ pub struct LeaseState {
     /// The time until which that server learns, as far as it knows, by the process's own clock; `None` where it does not know,
     /// or is not learning.
     pub learns_until: Option<Time>,
-    /// What bound the amount of the last lease, if the server that granted it says so.
+    /// The bound of the last lease's amount, if the server that granted it says so.
     pub bound_by: Option<BoundBy>,
     /// The amount that was asked for last, in units (a second).
     pub wants: f64,

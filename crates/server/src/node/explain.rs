@@ -24,7 +24,7 @@ pub struct Explanation {
     pub later_config: Option<u64>,
     /// The resource as it stands.
     pub resource: ResourceRow,
-    /// How it is divided.
+    /// The way in which it is divided.
     pub division: Division,
     /// The lease of this node from the one above; absent where the capacity is configured.
     pub above: Option<LeaseAbove>,
@@ -44,7 +44,7 @@ pub struct LeaseAbove {
     pub server: String,
     /// The name by which this node is a holder there.
     pub holder: String,
-    /// What binds it there, as that one said with its last grant.
+    /// The bound of it there, as that one said with its last grant.
     pub bound_by: Option<&'static str>,
     /// The fault when it was last to be renewed.
     pub fault: Option<String>,

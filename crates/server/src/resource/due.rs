@@ -14,7 +14,7 @@ use crate::repository::Kind;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Due {
     pub(super) amount: Amount,
-    /// What a share is bound by is named [`BoundBy::Level`] here, and looked at more closely by [`Resource::bound_by`].
+    /// The bound of a share is named [`BoundBy::Level`] here, and looked at more closely by [`Resource::bound_by`].
     pub(super) by: BoundBy,
 }
 
@@ -94,7 +94,7 @@ impl Resource {
         Amount::from_micros(amount.as_micros() / grain * grain)
     }
 
-    /// What the child at `slot` is offered where `due` is due to it.
+    /// The offer to the child at `slot` where `due` is due to it.
     #[inline]
     pub(super) fn offering(&self, slot: Slot, due: Due) -> Offering {
         let (part, most) = self.within_part(slot, self.steady(slot, due.amount));
@@ -121,7 +121,7 @@ impl Resource {
         }
     }
 
-    /// What bound the amount that was granted to the child at `slot` of what it was offered.
+    /// The bound of the amount that was granted to the child at `slot` of what it was offered.
     pub(super) fn bound_by(&self, slot: Slot, offering: &Offering, granted: &Granted) -> BoundBy {
         let by = granted.bound.map_or(offering.offer().by, |bound| match bound {
             RoomBound::Debt => BoundBy::Debt,
@@ -137,7 +137,7 @@ impl Resource {
         }
     }
 
-    /// What binds the share of the child at `slot`, which is less than it wants.
+    /// The bound of the share of the child at `slot`, which is less than it wants.
     fn bound_of_share(&self, slot: Slot) -> BoundBy {
         let shares = self.holders.shares();
         if shares.policy() == SharePolicy::Static {

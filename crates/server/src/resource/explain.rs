@@ -41,10 +41,10 @@ pub struct HolderExplanation {
     pub due: f64,
     /// The amount that it would be granted; absent where it would be told nothing.
     pub gets: Option<f64>,
-    /// What binds that.
+    /// The bound of that.
     #[cfg_attr(feature = "shell", serde(serialize_with = "name"))]
     pub bound_by: BoundBy,
-    /// What else takes part in it.
+    /// All else that takes part in it.
     #[cfg_attr(feature = "shell", serde(serialize_with = "names"))]
     pub also: Vec<BoundBy>,
     /// When the last of what it is charged for ends, in seconds from now.
@@ -67,7 +67,7 @@ pub struct BandShare {
     pub share: f64,
 }
 
-/// How a resource is divided at one moment.
+/// The division of a resource at one moment.
 #[derive(Clone, PartialEq, Debug)]
 #[cfg_attr(feature = "shell", derive(serde::Serialize))]
 pub struct Division {
@@ -183,7 +183,7 @@ impl Resource {
         Ok((granted.amount, self.bound_by(slot, &Offering { due, most }, &granted)))
     }
 
-    /// What else takes part in an amount that is bound by `by`: with other figures of it the amount may be another.
+    /// All else that takes part in an amount bound by `by`: with other figures of it the amount may be another.
     fn takes_part(&self, slot: Slot, by: BoundBy) -> Vec<BoundBy> {
         let above = if self.is_leased() { BoundBy::LeaseAbove } else { BoundBy::Level };
         let ghost = (self.ledger.ghost() > Amount::ZERO).then_some(BoundBy::Ghost);
@@ -219,7 +219,7 @@ impl Resource {
         shares.capacity_for(demand.priority) < shares.capacity()
     }
 
-    /// How it is divided.
+    /// The division of it.
     pub(crate) fn division(&self) -> Division {
         let (shares, ledger) = (self.holders.shares(), &self.ledger);
         let configured = self.template.as_ref().map(|template| template.capacity.as_f64());

@@ -113,7 +113,7 @@ impl Book {
         book
     }
 
-    /// What there is beside holders.
+    /// Adds what there is beside holders.
     fn begin(&mut self, draw: &mut Draw) {
         let capacity = self.resource.terms.capacity;
         if self.resource.is_leased() && self.resource.terms.policy.is_bounded() {
@@ -198,7 +198,7 @@ impl Book {
         resource.clone().explain(self.now, slot, context(self.now, &self.config, 0))
     }
 
-    /// What a report like the last one of a client is granted by a copy.
+    /// The grant of a copy for a report like the last one of a client.
     fn granted(&self, client: u64, slot: Slot) -> Option<Grant> {
         let (mut copy, speaker) = (self.resource.clone(), self.clients[&client].clone());
         let cx = context(self.now, &self.config, u64::MAX);
@@ -337,7 +337,7 @@ fn has(grant: &Grant) -> Has {
     Has { capacity: grant.capacity, order: grant.order, token: grant.token.clone(), lasts: None, expiry: 0 }
 }
 
-/// What is lifted with a reason: more capacity is the same, whatever it was too little for.
+/// The lever that lifts a reason: more capacity is the same, whatever it was too little for.
 fn lever(by: BoundBy) -> BoundBy {
     match by {
         BoundBy::Static | BoundBy::LeaseAbove | BoundBy::Debt | BoundBy::Turn => BoundBy::Level,
