@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use lessor_client::internals::clock;
 use lessor_server::repository::Glob;
 
 use self::node::NodePage;
@@ -55,7 +56,7 @@ impl Status {
             // A server that is away may come back.
             let text = self.look().await.unwrap_or_else(|error| format!("{error:#}\n"));
             print!("{clear}{text}");
-            tokio::time::sleep(Duration::from_secs(seconds.max(1))).await;
+            clock::sleep_until(clock::now() + Duration::from_secs(seconds.max(1))).await;
         }
     }
 

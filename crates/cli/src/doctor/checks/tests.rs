@@ -93,14 +93,14 @@ fn every_check_finds_what_it_is_for() {
     });
     check("clocks", Warning, "5 s ahead of paris-2:1", |task| task.ahead_seconds = Some(5.0));
     check("etcd and state", Warning, "does not answer paris-1:1", |task| {
-        set(task, "lessor_etcd_healthy", 0.0)
+        set(task, "lessor_etcd_healthy", 0.0);
     });
     check("etcd and state", Fault, "disk is full", |task| task.status["state_fault"] = "disk is full".into());
     check("names", Fault, "stands above itself", |task| {
         task.status["status"]["names"]["loop"] = "a > b > a".into();
     });
     check("names", Fault, "holds the name", |task| {
-        task.status["status"]["names"]["name_taken"] = true.into()
+        task.status["status"]["names"]["name_taken"] = true.into();
     });
     check("names", Warning, "two processes below", |task| {
         task.status["status"]["names"]["duplicates"] = json!(["lyon"]);

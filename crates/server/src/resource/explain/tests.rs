@@ -147,7 +147,7 @@ impl Book {
 
     /// Something happens.
     fn step(&mut self, draw: &mut Draw) {
-        self.now = self.now + Duration::from_millis(draw.below(9_000));
+        self.now += Duration::from_millis(draw.below(9_000));
         self.resource.advance(self.now);
         match draw.below(20) {
             0 | 1 => {
@@ -155,7 +155,7 @@ impl Book {
                 self.set_capacity(capacity);
             }
             2 => self.limit_mark(draw),
-            3 => _ = self.resource.set_ceiling(None),
+            3 => self.resource.set_ceiling(None),
             _ => {
                 let client = draw.below(CLIENTS);
                 let bands = bands(draw);
@@ -235,7 +235,7 @@ impl Book {
                 self.set_capacity(Amount::from_f64(all));
             }
             BoundBy::Wants => {
-                self.restate(slot, |demand| Demand { wants: demand.wants * 7.0 + 13.0, ..demand })
+                self.restate(slot, |demand| Demand { wants: demand.wants * 7.0 + 13.0, ..demand });
             }
             BoundBy::Band => {
                 let own = self.resource.holders.at(slot).demands().iter().map(|demand| demand.priority).min();
@@ -260,7 +260,7 @@ impl Book {
                 self.resource.ledger.exorcise();
                 self.resource.reshare();
             }
-            BoundBy::Mark => _ = self.resource.set_ceiling(None),
+            BoundBy::Mark => self.resource.set_ceiling(None),
             BoundBy::Learning => self.resource.learning.end_at(self.now),
             BoundBy::LegacyFraction => {
                 let mut template = self.resource.terms.clone();
@@ -312,7 +312,7 @@ fn bands(draw: &mut Draw) -> Bands {
 fn ask(client: u64, speaker: &Speaker) -> Ask {
     Ask {
         kind: HolderKind::Client,
-        holder: ClientId::new(&format!("c{client}"), 64).expect("a name"),
+        holder: ClientId::new(format!("c{client}"), 64).expect("a name"),
         incarnation: (!speaker.is_legacy).then_some(Incarnation(client + 1)),
         report_id: (!speaker.is_legacy).then_some(ReportId(speaker.said)),
         target_epoch: None,
