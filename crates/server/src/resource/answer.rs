@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lessor_algorithms::{Demand, SharePolicy};
-use lessor_proto::message::{Before, Grant, Order, Sharing};
+use lessor_proto::message::{Before, BoundBy, Grant, Order, Sharing};
 use lessor_proto::{Amount, Time, wire};
 
 use super::due::{Due, Offering};
@@ -111,7 +111,7 @@ impl Resource {
         let mut grant = self.grant(now, slot, ChargedLease { granted, length, pace }, cx);
         (grant.domains, grant.before, grant.earlier) = (domains, out_before, earlier);
         grant.bound_by = Some(bound_by);
-        Some(Reply { grant, retry, told: Told { seq, length, at: now } })
+        Some(Reply { grant, retry, told: Told { seq, length, at: now, is_all: bound_by == BoundBy::Wants } })
     }
 
     /// Charges the child at `slot` for as much of an offer as there is room for.

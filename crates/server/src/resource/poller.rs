@@ -321,7 +321,7 @@ impl Resource {
             bound_by: Some(BoundBy::Claim),
             generation: Some(self.generation()),
         };
-        Reply { grant, retry: None, told: Told { seq: 0, length, at: now } }
+        Reply { grant, retry: None, told: Told { seq: 0, length, at: now, is_all: false } }
     }
 
     fn poller<'a>(&'a self, kind: HolderKind, name: &'a str, config: &'a NodeConfig) -> Bearer<'a> {

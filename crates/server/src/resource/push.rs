@@ -285,8 +285,11 @@ impl Resource {
         let length = self.length(now, self.holders.at(slot), cx)?;
         let same = told.seq == last.seq && told.length == length && last.end > now;
         self.appraise();
-        let target = self.reachable(slot, self.target(now, slot));
-        (settled && same && self.is_near(last.amount, target)).then_some(length)
+        let due = self.target_bound(now, slot);
+        let target = self.reachable(slot, due.amount);
+        // Who was told that it has all it wants, and wants more since, is told what binds that.
+        let is_said = !told.is_all || due.by == BoundBy::Wants;
+        (settled && is_said && same && self.is_near(last.amount, target)).then_some(length)
     }
 
     /// As much of `target` as there is room for beside what is kept free for others.

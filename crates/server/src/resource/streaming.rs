@@ -53,6 +53,8 @@ pub(crate) struct Told {
     pub(crate) seq: u32,
     pub(crate) length: Duration,
     pub(crate) at: Time,
+    /// Whether it has all that it wanted then.
+    pub(super) is_all: bool,
 }
 
 /// The clients of one priority.

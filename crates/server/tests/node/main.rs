@@ -10,6 +10,7 @@ mod domain_tree;
 mod domain_work;
 mod domains;
 mod earlier;
+mod explain;
 mod floors;
 mod gauges;
 mod heartbeats;
