@@ -140,8 +140,15 @@ fn an_idle_key_of_a_window_takes_little_memory_and_a_use_of_a_warm_one_none() {
     let lease = Allowance::new(Some(Amount::from_units(100)), now + Duration::from_secs(900));
     let allowance = Allowance { window: Some(window), ..lease };
     let resource = ResourceId::new("api/tenant-0", 256).unwrap();
-    let change =
-        Change { resource, allowance, rung: Rung::Leased, fault: None, learns_until: None, domains: None };
+    let change = Change {
+        resource,
+        allowance,
+        rung: Rung::Leased,
+        fault: None,
+        learns_until: None,
+        bound_by: None,
+        domains: None,
+    };
     assert!(holder.apply(now, &change, &mut session));
     // Uses of one moment are one entry.
     let hit = |_| keys.try_acquire("tenant-0", 1, || now).is_ok();

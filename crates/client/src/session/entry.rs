@@ -42,7 +42,7 @@ pub(super) struct Entry {
     pub(super) streamed: Streamed,
     /// The policies of its domains; absent: they may use all of it.
     domains: Option<Arc<Policies>>,
-    /// What leaders of a node before this one may have left in use: absent of a client, and where nothing was said of it.
+    /// The units that leaders of a node before this one may have left in use: absent of a client, and where nothing was said of it.
     predecessors: Option<Box<Predecessors>>,
     /// The state that the program was told last.
     told: (Allowance, Rung, Option<Box<Fault>>, u32, Option<BoundBy>),
@@ -52,7 +52,7 @@ pub(super) struct Entry {
     given_back: Option<Amount>,
 }
 
-/// What leaders of a node before this one may have left in use of a resource, by what the node above has said.
+/// The units of a resource that leaders of a node before this one may have left in use, by what the node above has said.
 #[derive(Clone, Copy, Debug, Default)]
 struct Predecessors {
     /// The amount of what is granted to the node that may be in use under them, and the time until which it may be.

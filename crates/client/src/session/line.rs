@@ -22,7 +22,7 @@ pub(super) struct Streams {
     pub(super) line: LineState,
     /// A stream that the driver is still to be told to drop.
     pub(super) dropped: Option<u64>,
-    /// What the stream carries beside leases: absent where that was nothing, as of nearly all sessions.
+    /// The queues of what the stream carries beside leases: absent where that was nothing, as of nearly all sessions.
     pub(super) side: Option<Box<SideQueues>>,
     /// The server that has no streams, and until when that is believed.
     streamless: Option<(Arc<str>, Time)>,
