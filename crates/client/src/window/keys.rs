@@ -135,8 +135,13 @@ impl WindowKeys {
                 let waiting = Waiting { max_wait, ..self.options.waiting };
                 let call = |attention| self.call(&found, attention);
                 let waited = found.window.wait_for(clock, n, waiting, call).await;
-                // Who waited long enough hears what a look without waiting would say.
-                waited.map_err(|late| if matches!(late, Denied::TimedOut { .. }) { denied } else { late })
+                if !matches!(waited, Err(Denied::TimedOut { .. })) {
+                    return waited;
+                }
+                // Whoever waited in vain hears what a look without waiting says by then.
+                let (made, attention) = found.window.attempt(n, now);
+                self.call(&found, attention);
+                made
             }
             made => made,
         }
