@@ -218,6 +218,17 @@ impl ExactWindow {
         (made, state.call(attention))
     }
 
+    /// The same of one that gives up after it: it wants nothing any more.
+    fn last_attempt(&self, n: u32, clock: impl Fn() -> Time) -> (Result<(), Denied>, Attention) {
+        let mut state = self.lock();
+        let made = match state.queue.as_ref().map_or(0, |queue| queue.units()) {
+            0 => state.make(clock(), n, self.drift, self.rules),
+            waiting => Err(Denied::OthersWait { waiting }),
+        };
+        let attention = if made.is_ok() { Attention::Soon } else { Attention::None };
+        (made, state.call(attention))
+    }
+
     /// Undoes up to `n` uses, and returns how many: as many as count here. The units of those are free that would be so first.
     pub fn refund(&self, n: u32, now: Time) -> u32 {
         let mut state = self.lock();

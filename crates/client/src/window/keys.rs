@@ -139,7 +139,7 @@ impl WindowKeys {
                     return waited;
                 }
                 // Whoever waited in vain hears what a look without waiting says by then.
-                let (made, attention) = found.window.attempt(n, now);
+                let (made, attention) = found.window.last_attempt(n, now);
                 self.call(&found, attention);
                 made
             }
