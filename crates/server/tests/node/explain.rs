@@ -20,7 +20,7 @@ fn explain(village: &mut Village, node: usize, holder: &str) -> Result<Explanati
     node.explain(now, &resource(), Some(&client(holder)))
 }
 
-/// The amount that the only life of a holder would get, and what binds that.
+/// The amount that the only life of a holder would get, and the bound of that.
 fn life(explanation: &Explanation) -> (Option<f64>, BoundBy) {
     let [life] = &explanation.lives[..] else { panic!("{explanation:#?}") };
     (life.gets, life.bound_by)
