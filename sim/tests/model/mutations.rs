@@ -23,8 +23,9 @@ use lessor_sim::mutation::GrantorRule::{
     UnitsCounted, UnitsWithinBurst, UntoldIsUnknown,
 };
 use lessor_sim::mutation::HolderRule::{
-    DeadlineStays, Fence, FromReport, InOrder, OutIsHeld, PromiseKept, RenewAdopted, SafeWhileLearning,
-    SafeWithinLease, UnitsAreUnits, UnitsHeld, UseReadAfter,
+    DeadlineStays, Fence, FromReport, InOrder, LeaseOutlives, OutIsHeld, PromiseKept, RefundFirst,
+    RenewAdopted, SafeWhileLearning, SafeWithinLease, UnitsAreUnits, UnitsHeld, UseReadAfter, UsesLeft,
+    WindowOutlasted,
 };
 use lessor_sim::mutation::Mutation::{self, Grantor, Holder};
 
@@ -62,7 +63,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 84] = [
+const NOT_NOTICED: [(Mutation, &str); 88] = [
     // There are no marks, and one succession in a row.
     (Grantor(FullRest), "unary, a succession"),
     (Grantor(RestGuarded), "unary, a succession"),
@@ -176,6 +177,11 @@ const NOT_NOTICED: [(Mutation, &str); 84] = [
     (Grantor(KnownKinds), "a node between, streams"),
     // No name is given twice.
     (Grantor(NamesakesAreTwo), "a node between"),
+    // There are no windows.
+    (Holder(LeaseOutlives), "unary"),
+    (Holder(WindowOutlasted), "unary"),
+    (Holder(RefundFirst), "unary"),
+    (Holder(UsesLeft), "unary"),
 ];
 
 /// All of them, each in one configuration.
