@@ -66,7 +66,7 @@ pub struct SpareReport {
     pub refused_by_one: u64,
     /// Grants that came to clients and to leaves.
     pub grants: u64,
-    /// Those of what the holder was granted last.
+    /// Those that say nothing but what the one before them said: the same amount, bound by the same.
     pub repeated: u64,
     /// Reports of clients and of leaves, with heartbeats.
     pub reports: u64,

@@ -6,7 +6,7 @@ use lessor_client::Transport;
 use lessor_client::internals::allowance::Allowance;
 use lessor_client::internals::limiter::Limiter;
 use lessor_client::internals::session::{Action, Event};
-use lessor_proto::message::{Down, Up};
+use lessor_proto::message::{BoundBy, Down, Grant, Up};
 use lessor_proto::{Amount, Epoch, Time};
 use lessor_server::config::ParentConfig;
 use lessor_server::node::NodeConfig;
@@ -49,8 +49,8 @@ pub(super) struct SpareWorld {
     stretches: Vec<TrafficStretch>,
     /// Nothing overtakes what was sent before it, up and down, of each holder.
     clear: Vec<[Time; 2]>,
-    /// The amount that each holder was granted last.
-    told: Vec<Amount>,
+    /// The amount that each holder was granted last, and what bound it.
+    told: Vec<(Amount, Option<BoundBy>)>,
     /// One limiter of all of it.
     one: Limiter,
     /// The sum of what all clients believe they may use, in millionths.
@@ -77,7 +77,7 @@ impl SpareWorld {
             due: vec![None; 1 + run.leaves],
             stretches: vec![run.traffic.begin(); run.clients],
             clear: vec![[Time::ZERO; 2]; run.clients + run.leaves],
-            told: vec![Amount::ZERO; run.clients + run.leaves],
+            told: vec![(Amount::ZERO, None); run.clients + run.leaves],
             run,
             rng,
             traffic_rng,
@@ -128,7 +128,7 @@ impl SpareWorld {
 
     fn take_down(&mut self, to: Endpoint, event: Event) {
         if let Event::Down { down: Down::Grants(grants), .. } = &event {
-            grants.iter().for_each(|grant| self.count_grant(to, grant.capacity));
+            grants.iter().for_each(|grant| self.count_grant(to, grant));
         }
         let event = self.net.take_down(self.now, to, event);
         match (to, event) {
@@ -142,15 +142,16 @@ impl SpareWorld {
         self.serve(self.net.home(to));
     }
 
-    fn count_grant(&mut self, to: Endpoint, amount: Amount) {
+    fn count_grant(&mut self, to: Endpoint, grant: &Grant) {
         let place = match to {
             Endpoint::Holder(client) => client,
             Endpoint::Node(leaf) => self.run.clients + leaf - 1,
         };
-        let before = std::mem::replace(&mut self.told[place], amount);
+        let said = (grant.capacity, grant.bound_by);
+        let before = std::mem::replace(&mut self.told[place], said);
         if self.counts() {
             self.report.grants += 1;
-            self.report.repeated += u64::from(before == amount);
+            self.report.repeated += u64::from(before == said);
         }
     }
 

@@ -287,8 +287,8 @@ impl Resource {
         self.appraise();
         let due = self.target_bound(now, slot);
         let target = self.reachable(slot, due.amount);
-        // Who was told that it has all it wants, and wants more since, is told what binds that.
-        let is_said = !told.is_all || due.by == BoundBy::Wants;
+        // Who was told that it has all it wants, and wants more since, is told what binds that; who is due more, with that.
+        let is_said = !told.is_all || due.by == BoundBy::Wants || !self.is_near(last.amount, due.amount);
         (settled && is_said && same && self.is_near(last.amount, target)).then_some(length)
     }
 
