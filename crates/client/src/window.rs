@@ -1,7 +1,7 @@
 //! A limit on the uses in any window, kept exactly over any number of holders: so many units as are leased, each of which is kept
 //! for the window after its use.
 //!
-//! What is leased is a gauge, and a use is a unit of it that comes back by itself when the window has passed. Who holds how many
+//! The lease is of a gauge, and a use is a unit of it that comes back by itself when the window has passed. Who holds how many
 //! units is the grantor's to say; where each of them lies at the last instant of a window, a use of that window lies on it, so
 //! there are never more uses in it than units. Four rules of this file see to that (`docs/leases.md` has the proof):
 //!
@@ -381,15 +381,14 @@ impl WindowState {
     /// Takes a place in the queue.
     fn join(&mut self, now: Time, n: u32, waiting: Waiting) -> Result<Ticket, Denied> {
         let Waiting { max_wait, max_waiters } = waiting;
-        let queue = self.queue.get_or_insert_default();
-        if queue.len() >= max_waiters {
+        if self.queue.as_ref().map_or(0, |queue| queue.len()) >= max_waiters {
             return Err(Denied::TooManyWaiters { max_waiters });
         }
         self.missing_since.get_or_insert(now);
         if max_wait.is_zero() {
             return Err(Denied::TimedOut { max_wait });
         }
-        Ok(queue.join(n))
+        Ok(self.queue.get_or_insert_default().join(n))
     }
 
     /// Gives up a place in the queue.

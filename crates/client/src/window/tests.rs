@@ -241,6 +241,16 @@ fn a_key_is_a_resource_and_remembered_until_it_is_idle() {
 }
 
 #[test]
+fn a_key_for_which_nobody_could_wait_is_idle_like_any_other() {
+    let (keys, clock) = (keys(2), FakeClock::default());
+    let mut tasks = Tasks::new(&clock);
+    let first = tasks.spawn(keys.acquire_within(&clock, "a", 1, Duration::ZERO));
+    assert_eq!(tasks.finished(), [(first, Err(Denied::NothingLeased))]);
+    let looks = keys.take_looks();
+    assert!(keys.retire(at(10.0), &looks[0]), "nobody stands in a queue that nobody was let into");
+}
+
+#[test]
 fn a_key_that_cannot_be_a_name_is_refused_with_the_reason() {
     let denied = keys(2).try_acquire("a\nb", 1, || at(0.0)).unwrap_err();
     let told = r#""api/a\nb" cannot be the name of a resource: it contains the control character '\n'"#;

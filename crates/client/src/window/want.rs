@@ -1,8 +1,8 @@
 //! The want of a window: what a report says of it, and when to look again.
 //!
-//! What is spent and what is waited for is wanted as urgently as the program asks. What lies unused is kept at hand as long as it
-//! is asked for now and then, and wanted after everything that anybody wants: so it goes to whoever needs it, for one message in
-//! each direction, and stays where it was used last as long as nobody does.
+//! Units that are spent or waited for are wanted as urgently as the program asks. Those that lie unused are kept at hand as long as the
+//! key is asked for now and then, and wanted after everything that anybody wants: so they go to whoever needs them, for one message
+//! in each direction, and stay where they were used last as long as nobody does.
 //!
 //! A fall of what is spent is told, as only the holder sees it: units are free by age. With that the grantor need not ask who
 //! has something unused when somebody waits for it.

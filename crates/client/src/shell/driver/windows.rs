@@ -9,10 +9,10 @@ use super::Driver;
 impl Driver {
     /// Looks at the keys that were used or refused, and at those for which it is time.
     pub(super) fn look_at_windows(&mut self, now: Time) {
-        if now < self.windows.next_deadline() && !std::mem::take(&mut self.are_windows_called) {
+        let are_called = std::mem::take(&mut self.are_windows_called);
+        if !are_called && now < self.windows.next_deadline() {
             return;
         }
-        self.are_windows_called = false;
         for keys in &self.window_keys {
             // Whoever stops asks for nothing more.
             let is_own = |id: &ResourceId| self.stopping.is_some() || self.open.contains_key(id);
