@@ -376,6 +376,8 @@ impl TemplateFollower {
 
     fn consider(&mut self, head: RevisionHead) {
         self.seen = Some(head);
+        // What is being read of another one would be in force nowhere else, if etcd was restored.
+        self.loading.take_if(|loading| loading.is_of_another(&head));
         let is_refused = self.refused.as_ref().is_some_and(|refusing| refusing.head == Some(head));
         if !is_refused {
             self.refused = None;

@@ -52,6 +52,11 @@ impl Loading {
         matches!(self.stage, Stage::Checking { id, .. } if id == check)
     }
 
+    /// Whether it is to put another head in force.
+    pub(super) fn is_of_another(&self, head: &RevisionHead) -> bool {
+        matches!(&self.target, Target::Head(found) if found != head)
+    }
+
     pub(super) fn is_revision_of(&self, head: &RevisionHead) -> bool {
         matches!((&self.stage, &self.target), (Stage::Revision, Target::Head(found)) if found == head)
     }

@@ -98,6 +98,20 @@ fn a_head_that_goes_back_is_not_followed() {
 }
 
 #[test]
+fn a_revision_that_was_being_checked_when_the_head_went_back_is_not_put_in_force() {
+    let mut world = World::new(&["root"]);
+    world.push(1, &[document("*", 10)]);
+    let copy = world.etcd.clone();
+    world.hold_checks(0);
+    world.push(2, &[document("*", 20)]);
+    world.restore(copy);
+    world.end_checks(0);
+    assert_eq!((world.in_force(0), world.capacity(0)), (1, 10), "nobody else would ever have it");
+    world.push(2, &[document("*", 30)]);
+    assert_eq!((world.in_force(0), world.capacity(0), world.report(0).refused), (2, 30, None));
+}
+
+#[test]
 fn a_head_that_moved_while_nothing_was_seen_is_found() {
     let mut world = World::new(&["root"]);
     world.push(1, &[document("*", 10)]);

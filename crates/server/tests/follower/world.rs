@@ -12,6 +12,9 @@ use lessor_server::revision::{Revision, RevisionDocument, RevisionKeys, TaskRepo
 use lessor_server::shell::source;
 use lessor_sim::etcd::Etcd;
 
+/// A check, and what came of it.
+type EndedCheck = (u64, Result<Repository, Vec<String>>);
+
 /// A follower, and what is kept for it.
 struct Site {
     follower: TemplateFollower,
@@ -21,6 +24,8 @@ struct Site {
     held: Option<Option<(u64, String, u64)>>,
     is_gone: bool,
     fails_checks: bool,
+    /// Checks that end later, with what comes of them.
+    held_checks: Option<Vec<EndedCheck>>,
     blobs_read: usize,
     calls: usize,
     lease: Option<LeaseId>,
@@ -68,6 +73,7 @@ impl World {
             held: None,
             is_gone: false,
             fails_checks: false,
+            held_checks: None,
             blobs_read: 0,
             calls: 0,
             lease: None,
@@ -172,6 +178,20 @@ impl World {
         self.sites[site].fails_checks = true;
     }
 
+    /// The checks of a task end later.
+    pub(crate) fn hold_checks(&mut self, site: usize) {
+        self.sites[site].held_checks = Some(Vec::new());
+    }
+
+    /// They end now.
+    pub(crate) fn end_checks(&mut self, site: usize) {
+        let found = &mut self.sites[site];
+        let held = found.held_checks.take().unwrap();
+        assert!(!held.is_empty(), "there was something to be checked");
+        held.into_iter().for_each(|(id, checked)| found.follower.on_checked(id, checked));
+        self.settle();
+    }
+
     /// A task ends in order.
     pub(crate) fn end(&mut self, site: usize) {
         if let Some(call) = self.sites[site].follower.leave() {
@@ -270,7 +290,10 @@ impl World {
                     checked.map_err(|faults| faults.to_string().lines().map(str::to_owned).collect());
                 let refused = || Err(vec![format!("{}: unknown field", check.name)]);
                 let checked = if found.fails_checks { refused() } else { checked };
-                found.follower.on_checked(check.id, checked);
+                match &mut found.held_checks {
+                    Some(held) => held.push((check.id, checked)),
+                    None => found.follower.on_checked(check.id, checked),
+                }
             }
             FollowerAction::PutInForce { repository, last_good } => {
                 assert_eq!(repository.version(), last_good.head.number);
