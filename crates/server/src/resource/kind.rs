@@ -100,10 +100,9 @@ impl Resource {
             // What it has from an earlier leader is a part of the ghost until it is claimed.
             self.changes_kind() && (is_charged || shows_earlier(report, config.epoch))
         };
-        if gives_back() {
-            return Ok(());
-        }
-        check_kind(&self.terms, ask.kind, index, report)
+        // Hardly ever refused, and only then is it looked up who asks.
+        let refused = check_kind(&self.terms, ask.kind, index, report);
+        if refused.is_err() && gives_back() { Ok(()) } else { refused }
     }
 
     /// The generation of what is granted: each kind has its own.

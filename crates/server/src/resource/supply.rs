@@ -147,18 +147,10 @@ impl Supply {
         if longest >= length {
             return Some(length);
         }
-        let whole = match step {
-            Some(step) => {
-                let steps = (length - longest).as_nanos().div_ceil(step.as_nanos().max(1));
-                let cut = u32::try_from(steps).ok().and_then(|steps| step.checked_mul(steps));
-                length.saturating_sub(cut.unwrap_or(length))
-            }
-            None => {
-                let eighth = length / 8;
-                let eighths = longest.as_nanos().checked_div(eighth.as_nanos()).unwrap_or(0);
-                eighth * u32::try_from(eighths).unwrap_or(0)
-            }
-        };
+        let step = step.unwrap_or(length / 8);
+        let steps = (length - longest).as_nanos().div_ceil(step.as_nanos().max(1));
+        let cut = u32::try_from(steps).ok().and_then(|steps| step.checked_mul(steps));
+        let whole = length.saturating_sub(cut.unwrap_or(length));
         Some(if whole.is_zero() { longest } else { whole }).filter(|length| !length.is_zero())
     }
 }

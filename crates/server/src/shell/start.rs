@@ -235,9 +235,9 @@ impl Start {
     /// Stands for election. Returns the way to ask that this task leave its node to another.
     fn stand(&mut self, election: Election, templates: Option<TemplateWatch>) -> mpsc::Sender<HandOver> {
         let (ask, asked) = mpsc::channel(1);
-        let watchdogs = Keeping::new(&election, templates);
+        let keeping = Keeping::new(&election, templates);
         let driver = Arc::clone(&self.driver);
-        self.spawn(standing::stand(driver, election, watchdogs, asked, self.stopped.clone()));
+        self.spawn(standing::stand(driver, election, keeping, asked, self.stopped.clone()));
         ask
     }
 

@@ -1,5 +1,6 @@
 //! The store of revisions at etcd, as operators reach it: what stands there, and one compare-and-swap that changes it.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -276,12 +277,10 @@ impl RevisionStore {
             // Of one that cannot be read nobody knows what belongs to it.
             kept.push(found?.0);
         }
-        let named = |key: &&String| {
-            let mut documents = kept.iter().flat_map(|revision| &revision.documents);
-            documents.any(|document| self.keys.blob(&document.blob) == **key)
-        };
+        let documents = kept.iter().flat_map(|revision| &revision.documents);
+        let named: BTreeSet<String> = documents.map(|document| self.keys.blob(&document.blob)).collect();
         let blobs = self.keys_below(&self.keys.blobs()).await?;
-        let unnamed: Vec<&String> = blobs.iter().filter(|key| !named(key)).collect();
+        let unnamed: Vec<&String> = blobs.iter().filter(|key| !named.contains(*key)).collect();
         self.delete_all(&unnamed, &head).await?;
         Ok(Swept { revisions: gone.len(), documents: unnamed.len() })
     }
