@@ -6,7 +6,6 @@ mod finding;
 mod task;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::SystemTime;
 
 use clap::Args;
@@ -15,6 +14,7 @@ use serde_json::{Value, json};
 
 use self::finding::{CheckOutcome, Severity};
 use self::task::{TaskFacts, figures};
+use crate::exit::Exit;
 use crate::pages::ServerFlags;
 
 /// Looks whether a tree is well, before and after each change: its tasks, and the files that they are configured by (role: see).
@@ -40,17 +40,21 @@ pub(crate) struct Doctor {
     servers: ServerFlags,
 }
 
+/// The exit codes: somebody is not served, or a promise is not kept; and nothing worse than a warning.
+const FAULT: u8 = 1;
+const WARNINGS: u8 = 2;
+
 // === impl Doctor ===
 
 impl Doctor {
-    pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
         let mut outcomes = files::run(&self.config, &self.access);
         if !self.offline {
             let mut tasks = Vec::new();
             for server in &self.servers.server {
                 tasks.push(self.look_at(server).await);
             }
-            outcomes.extend(checks::run(&tasks, now()));
+            outcomes.extend(checks::run(&tasks));
         }
         let severities = || outcomes.iter().flat_map(|outcome| &outcome.findings).map(|found| found.severity);
         let worst = severities().max();
@@ -61,11 +65,11 @@ impl Doctor {
             let lines: String = outcomes.iter().map(CheckOutcome::display).collect();
             print!("{lines}");
         }
-        Ok(match worst {
-            None => ExitCode::SUCCESS,
-            Some(Severity::Fault) => ExitCode::FAILURE,
-            Some(Severity::Warning) => ExitCode::from(2),
-        })
+        match worst {
+            None => Ok(()),
+            Some(Severity::Fault) => Err(Exit::silent(FAULT)),
+            Some(Severity::Warning) => Err(Exit::silent(WARNINGS)),
+        }
     }
 
     /// The facts that one task says of itself.
@@ -95,6 +99,7 @@ impl Doctor {
             unready: why(&ready),
             status: serde_json::from_str::<Value>(&status)?,
             figures: figures(&page),
+            asked_at: asked,
             ahead_seconds: date.map(|date| (date.as_secs_f64() - here).round()),
         })
     }

@@ -1,4 +1,4 @@
-//! The ends of the commands of operators that pipelines tell apart.
+//! The ends of commands that pipelines tell apart.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ pub(crate) struct Exit {
 }
 
 /// There are changes, and somebody wanted to know by the code.
-const CHANGES: u8 = 2;
+pub(crate) const CHANGES: u8 = 2;
 /// Somebody was faster.
 const FASTER: u8 = 3;
 /// It is not in force everywhere, or would not be.
@@ -21,19 +21,20 @@ const FORBIDDEN: u8 = 5;
 // === impl Exit ===
 
 impl Exit {
-    pub(super) fn changes() -> anyhow::Error {
-        Exit { code: CHANGES, message: String::new() }.into()
+    /// An end of which everything has been said.
+    pub(crate) fn silent(code: u8) -> anyhow::Error {
+        Exit { code, message: String::new() }.into()
     }
 
-    pub(super) fn faster(message: String) -> anyhow::Error {
+    pub(crate) fn faster(message: String) -> anyhow::Error {
         Exit { code: FASTER, message }.into()
     }
 
-    pub(super) fn not_everywhere(message: String) -> anyhow::Error {
+    pub(crate) fn not_everywhere(message: String) -> anyhow::Error {
         Exit { code: NOT_EVERYWHERE, message }.into()
     }
 
-    pub(super) fn forbidden(message: String) -> anyhow::Error {
+    pub(crate) fn forbidden(message: String) -> anyhow::Error {
         Exit { code: FORBIDDEN, message }.into()
     }
 

@@ -10,8 +10,8 @@ use lessor_client::{Client, Fallback, LeaseState, Resource, Rung, Transport};
 use lessor_proto::Amount;
 
 use crate::output;
+use crate::pages::ServerFlags;
 use crate::signals::Signals;
-use crate::tls::ClientTlsFlags;
 
 /// Asks a server for capacity and says what it gives. It is given back at the end.
 #[derive(Debug, Args)]
@@ -21,15 +21,6 @@ pub(crate) struct Get {
     /// The capacity that is wanted, in units a second or, of a gauge, in units
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     wants: f64,
-    /// The server; of a node with several tasks all of them, or some
-    #[arg(
-        long,
-        env = "LESSOR_SERVER",
-        value_name = "HOST:PORT,...",
-        default_value = "127.0.0.1:15000",
-        value_delimiter = ','
-    )]
-    server: Vec<String>,
     /// Hold the lease, renew it, and print each change until SIGINT, SIGTERM or SIGHUP comes, or nobody reads it
     #[arg(long)]
     hold: bool,
@@ -46,7 +37,7 @@ pub(crate) struct Get {
     #[arg(long, value_name = "WAY", default_value = "stream")]
     transport: Way,
     #[command(flatten)]
-    tls: ClientTlsFlags,
+    servers: ServerFlags,
 }
 
 /// A way to speak to a server.
@@ -66,7 +57,7 @@ const SECOND_ANSWER: Duration = Duration::from_millis(500);
 
 impl Get {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let (first, others) = self.server.split_first().context("no server is given")?;
+        let (first, others) = self.servers.server.split_first().context("no server is given")?;
         let mut builder = Client::builder(first).transport(self.transport.into());
         for server in others {
             builder = builder.server(server);
@@ -74,10 +65,10 @@ impl Get {
         if let Some(id) = &self.id {
             builder = builder.id(id);
         }
-        if let Some(tls) = self.tls.settings() {
+        if let Some(tls) = self.servers.tls.settings() {
             builder = builder.tls(tls);
         }
-        if let Some(token) = self.tls.token() {
+        if let Some(token) = self.servers.tls.token() {
             builder = builder.token(token);
         }
         let client = builder.connect().await?;
@@ -97,8 +88,8 @@ impl Get {
     async fn follow<E>(&self, mut resource: Resource<E>) -> anyhow::Result<()> {
         let start = clock::now();
         let first = tokio::time::timeout(FIRST_ANSWER, resource.changed()).await;
-        let mut lease =
-            first.map_err(|_| anyhow!("no answer from {} in {FIRST_ANSWER:?}", self.server.join(",")))??;
+        let mut lease = first
+            .map_err(|_| anyhow!("no answer from {} in {FIRST_ANSWER:?}", self.servers.server.join(",")))??;
         if let (Some(fault), Rung::Waiting) = (&lease.last_error, lease.rung) {
             bail!("{}: {fault}", self.resource);
         }

@@ -8,6 +8,7 @@ mod can;
 mod check;
 mod demo;
 mod doctor;
+mod exit;
 mod explain;
 mod get;
 mod http;
@@ -99,7 +100,7 @@ fn main() -> ExitCode {
         Command::WhoCan(who) => who.run(),
         Command::Token(token) => token.run(),
         Command::Status(status) => run(status.run()),
-        Command::Doctor(doctor) => return doctor_ends(doctor),
+        Command::Doctor(doctor) => run(doctor.run()),
         Command::Explain(explain) => run(explain.run()),
         Command::Admin(admin) => run(admin.run()),
         Command::Push(push) => run(push.run()),
@@ -124,7 +125,7 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
         Err(error) => {
-            let exit = error.downcast_ref::<revisions::Exit>();
+            let exit = error.downcast_ref::<exit::Exit>();
             if exit.is_none_or(|exit| !exit.is_silent()) {
                 // All that led to it, on one line each.
                 eprintln!("error: {error:#}");
@@ -134,14 +135,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the command that says by its exit code how bad it is.
-fn doctor_ends(doctor: doctor::Doctor) -> ExitCode {
-    run(doctor.run()).unwrap_or_else(|error| {
-        eprintln!("error: {error:#}");
-        ExitCode::FAILURE
-    })
-}
-
-fn run<T>(command: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+fn run(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(command)
 }

@@ -2,7 +2,6 @@
 
 mod change;
 mod delta;
-mod exit;
 mod files;
 mod history;
 mod proposal;
@@ -20,7 +19,6 @@ use lessor_server::shell::etcd::{RevisionStore, StoredHead};
 
 pub(crate) use self::change::{Rollback, Set};
 pub(crate) use self::delta::Diff;
-pub(crate) use self::exit::Exit;
 pub(crate) use self::history::{Export, History, ShowRevision};
 pub(crate) use self::push::Push;
 pub(crate) use self::upkeep::{Prune, PushFreezing};

@@ -7,14 +7,14 @@ use serde_json::Value;
 use super::finding::{CheckOutcome, Finding};
 use super::task::TaskFacts;
 
-/// A check of all tasks that were asked.
+/// A check of tasks.
 struct TaskCheck {
     name: &'static str,
     look: fn(&[TaskFacts]) -> Vec<Finding>,
 }
 
-const CHECKS: [TaskCheck; 12] = [
-    TaskCheck { name: "tasks answer", look: answering },
+/// The checks of tasks that answer.
+const CHECKS: [TaskCheck; 11] = [
     TaskCheck { name: "healthy and ready", look: healthy },
     TaskCheck { name: "each node is led", look: led },
     TaskCheck { name: "one program", look: one_program },
@@ -39,25 +39,13 @@ const FILES: f64 = 0.8;
 /// Resources that are named in one finding.
 const NAMED: usize = 3;
 
-/// All checks, by what these tasks have said at `now`, in seconds since 1970.
-pub(super) fn run(tasks: &[TaskFacts], now: f64) -> Vec<CheckOutcome> {
-    let (mut outcomes, mut tasks) = (Vec::new(), tasks.to_vec());
-    for task in &mut tasks {
-        task.figures.insert(NOW.to_owned(), now);
-    }
-    for TaskCheck { name, look } in CHECKS {
-        // What does not answer is told once.
-        let those: Vec<TaskFacts> = match name == CHECKS[0].name {
-            true => tasks.clone(),
-            false => tasks.iter().filter(|task| task.answers()).cloned().collect(),
-        };
-        outcomes.push(CheckOutcome { check: name.to_owned(), findings: look(&those) });
-    }
-    outcomes
+/// Whether all tasks answer, and all checks of those that do.
+pub(super) fn run(tasks: &[TaskFacts]) -> Vec<CheckOutcome> {
+    let there: Vec<TaskFacts> = tasks.iter().filter(|task| task.answers()).cloned().collect();
+    let outcome = |name: &str, findings| CheckOutcome { check: name.to_owned(), findings };
+    let checked = CHECKS.iter().map(|TaskCheck { name, look }| outcome(name, look(&there)));
+    std::iter::once(outcome("tasks answer", answering(tasks))).chain(checked).collect()
 }
-
-/// The name under which each task has the date at which it was asked.
-const NOW: &str = "now";
 
 fn answering(tasks: &[TaskFacts]) -> Vec<Finding> {
     let away = tasks.iter().filter_map(|task| Some((&task.server, task.away.as_ref()?)));
@@ -278,9 +266,8 @@ fn enough(tasks: &[TaskFacts]) -> Vec<Finding> {
 fn bounds(tasks: &[TaskFacts]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for task in tasks {
-        let now = task.figure(NOW).unwrap_or(0.0);
         for (labels, end) in task.labelled("lessor_certificate_expiry_timestamp_seconds") {
-            let days = (end - now) / DAY;
+            let days = (end - task.asked_at) / DAY;
             let what = format!("{}: the certificate {labels} ends in {days:.1} days", task.server);
             let remedy = "renew it: it is read again without a restart";
             if days < 1.0 {

@@ -18,6 +18,8 @@ pub(super) struct TaskFacts {
     pub(super) status: Value,
     /// Its figures, by name with labels.
     pub(super) figures: BTreeMap<String, f64>,
+    /// When it was asked, in seconds since 1970.
+    pub(super) asked_at: f64,
     /// By how many seconds its date is ahead of that of this machine, to the second.
     pub(super) ahead_seconds: Option<f64>,
 }

@@ -55,13 +55,8 @@ impl Rollback {
         let texts = texts_of(&store, &revision(&store, self.number).await?).await?;
         files::check(&texts)?;
         let proposal = Proposal {
-            store: &store,
-            flags: &self.flags,
-            author: self.store.author(),
-            texts,
             rollback_of: Some(self.number),
-            first_number: None,
-            is_draft: false,
+            ..Proposal::new(&store, &self.flags, self.store.author(), texts)
         };
         proposal.push().await
     }
@@ -81,16 +76,7 @@ impl Set {
         }
         *document = RevisionDocument::new(&document.nodes, &document.name, text);
         files::check(&texts)?;
-        let proposal = Proposal {
-            store: &store,
-            flags: &self.flags,
-            author: self.store.author(),
-            texts,
-            rollback_of: None,
-            first_number: None,
-            is_draft: false,
-        };
-        proposal.push().await
+        Proposal::new(&store, &self.flags, self.store.author(), texts).push().await
     }
 
     /// The document that has the template.

@@ -11,7 +11,8 @@ use lessor_server::shell::etcd::RevisionStore;
 use lessor_server::shell::source::{self, OutlinedField};
 
 use super::files::{ForNodes, Text};
-use super::{Exit, StoreFlags, newest, revision};
+use super::{StoreFlags, newest, revision};
+use crate::exit::{self, Exit};
 
 /// Shows what a revision has different from another one, from the newest, or from a file. Exit 0, also where there are changes
 #[derive(Debug, Args)]
@@ -67,7 +68,7 @@ impl Diff {
             print!("{}", Delta::of(&from, &to));
         }
         match self.detailed_exitcode && from != to {
-            true => Err(Exit::changes()),
+            true => Err(Exit::silent(exit::CHANGES)),
             false => Ok(()),
         }
     }

@@ -12,7 +12,8 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::delta::{self, Delta};
 use super::files::Text;
-use super::{Exit, date, headline, newest};
+use super::{date, headline, newest};
+use crate::exit::Exit;
 
 /// The flags of everything that makes a revision.
 #[derive(Clone, Debug, Args)]
@@ -55,7 +56,17 @@ const LOOK: Duration = Duration::from_millis(50);
 
 // === impl Proposal ===
 
-impl Proposal<'_> {
+impl<'a> Proposal<'a> {
+    /// A proposal of some texts, to be put in force.
+    pub(super) fn new(
+        store: &'a RevisionStore,
+        flags: &'a ProposalFlags,
+        author: RevisionAuthor,
+        texts: Vec<Text>,
+    ) -> Proposal<'a> {
+        Proposal { store, flags, author, texts, rollback_of: None, first_number: None, is_draft: false }
+    }
+
     /// From the head as it stands to the head as it is wanted.
     pub(super) async fn push(self) -> anyhow::Result<()> {
         let store = self.store;
@@ -205,10 +216,7 @@ impl Proposal<'_> {
     async fn overtaken(&self, before: Option<&Revision>) -> anyhow::Result<anyhow::Error> {
         let (_, theirs) = newest(self.store).await?;
         let Some(theirs) = theirs else { return Ok(Exit::faster("the head has gone meanwhile".to_owned())) };
-        let mut texts = Vec::new();
-        for document in &theirs.documents {
-            texts.push((document.clone(), self.store.document(document).await?));
-        }
+        let texts = delta::texts_of(self.store, &theirs).await?;
         let delta = delta::between(self.store, before, &texts).await?;
         let (number, by, at) = (theirs.number, &theirs.by.name, &theirs.at);
         let message = headline(&theirs.message);

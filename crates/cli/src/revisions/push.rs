@@ -41,13 +41,9 @@ impl Push {
         files::check(&texts)?;
         let store = self.store.open()?;
         let proposal = Proposal {
-            store: &store,
-            flags: &self.flags,
-            author: self.store.author(),
-            texts,
-            rollback_of: None,
             first_number: self.first_number,
             is_draft: self.draft,
+            ..Proposal::new(&store, &self.flags, self.store.author(), texts)
         };
         proposal.push().await
     }

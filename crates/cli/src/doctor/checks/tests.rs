@@ -28,6 +28,7 @@ fn well() -> Vec<TaskFacts> {
         server: server.to_owned(),
         status: page(leads),
         figures: figures(text),
+        asked_at: NOON,
         ahead_seconds: Some(0.0),
         ..TaskFacts::default()
     };
@@ -45,7 +46,7 @@ fn row() -> Value {
 fn found(spoil: impl Fn(&mut TaskFacts)) -> Vec<(String, Severity, String)> {
     let mut tasks = well();
     spoil(&mut tasks[0]);
-    let outcomes = run(&tasks, NOON);
+    let outcomes = run(&tasks);
     let findings = outcomes.into_iter().flat_map(|CheckOutcome { check, findings }| {
         findings.into_iter().map(move |finding| (check.clone(), finding.severity, finding.what))
     });
@@ -69,7 +70,7 @@ fn set(task: &mut TaskFacts, figure: &str, value: f64) {
 #[test]
 fn a_tree_that_is_well_has_no_findings() {
     assert_eq!(found(|_| {}), []);
-    assert_eq!(run(&well(), NOON).len(), CHECKS.len());
+    assert_eq!(run(&well()).len(), CHECKS.len() + 1);
 }
 
 #[test]
@@ -131,7 +132,7 @@ fn two_leaders_of_a_node_and_none_are_faults() {
         for (task, leads) in tasks.iter_mut().zip([first, second]) {
             (task.status["leads"], task.status["leader"]) = (leads.into(), known.clone());
         }
-        let led = run(&tasks, NOON).into_iter().find(|outcome| outcome.check == "each node is led");
+        let led = run(&tasks).into_iter().find(|outcome| outcome.check == "each node is led");
         led.expect("there is such a check").findings
     };
     assert_eq!(leaders(true, false, "paris-1:1".into()), []);
@@ -149,7 +150,6 @@ fn two_leaders_of_a_node_and_none_are_faults() {
 fn an_etcd_that_answers_nobody_is_a_fault() {
     let mut tasks = well();
     tasks.iter_mut().for_each(|task| set(task, "lessor_etcd_healthy", 0.0));
-    let severities =
-        run(&tasks, NOON).into_iter().flat_map(|outcome| outcome.findings).map(|found| found.severity);
+    let severities = run(&tasks).into_iter().flat_map(|outcome| outcome.findings).map(|found| found.severity);
     assert_eq!(severities.collect::<Vec<_>>(), [Severity::Fault]);
 }
