@@ -137,8 +137,12 @@ const CLEAN_UP: Duration = Duration::from_secs(1);
 /// The state of the leader under its lock. A panic before it is given back breaks the node.
 struct HeldState<'a> {
     state: MutexGuard<'a, LeaderState>,
-    broken: &'a watch::Sender<bool>,
+    /// Dropped after the lock, which is poisoned by then: whoever hears that the node is broken finds it so.
+    _notice: BrokenNotice<'a>,
 }
+
+/// The notice that the node is broken, when it is dropped in a panic.
+struct BrokenNotice<'a>(&'a watch::Sender<bool>);
 
 // === impl HeldState ===
 
@@ -156,10 +160,12 @@ impl DerefMut for HeldState<'_> {
     }
 }
 
-impl Drop for HeldState<'_> {
+// === impl BrokenNotice ===
+
+impl Drop for BrokenNotice<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.broken.send_replace(true);
+            self.0.send_replace(true);
         }
     }
 }
@@ -409,7 +415,7 @@ impl Driver {
 
     fn leader_state(&self) -> Result<HeldState<'_>, Unanswered> {
         let state = self.leader_state.lock().map_err(|_| Unanswered::Broken)?;
-        Ok(HeldState { state, broken: &self.broken })
+        Ok(HeldState { state, _notice: BrokenNotice(&self.broken) })
     }
 
     /// Whether the node has failed one of its own checks: it answers nothing any more.

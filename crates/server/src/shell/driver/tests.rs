@@ -150,3 +150,27 @@ fn the_authority_of_a_later_epoch_is_not_that_of_the_one_before() {
     assert!(matches!(driver.connect(&hello("next")), Err(Unanswered::NotLeading(_))));
     assert!(!driver.whereabouts().is_leader);
 }
+
+/// The driver, and whether it was broken when somebody was woken.
+struct Woken(Arc<Driver>, Mutex<Option<bool>>);
+
+impl std::task::Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        *self.1.lock().unwrap() = Some(self.0.is_broken());
+    }
+}
+
+#[test]
+fn whoever_hears_that_the_node_is_broken_finds_it_so() {
+    let driver = Arc::new(driver());
+    driver.lead(Epoch(3), Record::default()).unwrap();
+    let woken = Arc::new(Woken(Arc::clone(&driver), Mutex::default()));
+    let waker = std::task::Waker::from(Arc::clone(&woken));
+    let mut until_broken = Box::pin(driver.until_broken());
+    assert!(until_broken.as_mut().poll(&mut std::task::Context::from_waker(&waker)).is_pending());
+    let breaks = Arc::clone(&driver);
+    let broken =
+        std::thread::spawn(move || breaks.hold::<()>(HoldKind::Turn, |_, _| panic!("a check failed")));
+    assert!(broken.join().is_err());
+    assert_eq!(*woken.1.lock().unwrap(), Some(true));
+}
