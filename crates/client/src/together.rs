@@ -18,10 +18,10 @@
 //! // A worker for as many jobs as possible, up to four, at three queries each.
 //! let jobs = Combination::between(1, 4).gauge(&workers, Price::Once(1)).rate(&queries, Price::Each(3));
 //! let second = Time::from_nanos(1_000_000_000);
-//! let permit = jobs.try_acquire(second)?;
+//! let permit = jobs.try_acquire(|| second)?;
 //! assert_eq!((permit.copies(), permit.bound_by(), workers.in_use()), (3, Some(1), 1));
 //!
-//! let refused = jobs.try_acquire(second).unwrap_err();
+//! let refused = jobs.try_acquire(|| second).unwrap_err();
 //! assert_eq!(refused.to_string(), "part 1 refuses: the rate is used up for another 200ms");
 //! assert_eq!(workers.in_use(), 1, "the second worker is not kept");
 //! drop(permit);
@@ -36,14 +36,15 @@
 //! number of copies that all parts allow. To grant each part a number of its own would take from one what cannot be used for
 //! lack of another.
 //!
-//! A resource stands in a request once: two parts of the same gauge, or of the same lease, are refused as
+//! A resource stands in a request once: two parts of the same gauge, of the same key of windows, or of the same lease, are refused as
 //! [`TogetherDenied::Twice`], as what they cost together is for the caller to say.
 //!
 //! # How it is done
 //!
-//! Gauges come first, in one fixed order, and what they give can be given back as it was. Then policies of all domains say
-//! what they allow, and leases what they have, each under its lock, and all these locks are held until the answer; so what is
-//! seen can be taken, and what is spent never has to be given back. Nobody waits for a lock while he holds one that comes
+//! Gauges come first, in one fixed order, and what they give can be given back as it was. Then windows are locked, and the clock
+//! is read, as a use is dated under the lock; policies of all domains say what they allow, and leases what they have, each under
+//! its lock, and all these locks are held until the answer; so what is seen can be taken, and what is spent never has to be
+//! given back. Nobody waits for a lock while he holds one that comes
 //! later in the order, and nobody waits for anything else while he holds one. When a later part refuses, a unit of a gauge
 //! was out for that moment: another may have been refused it.
 //!
@@ -63,6 +64,7 @@ pub use self::answer::{Refusal, TogetherAnswer, TogetherDenied, TogetherPermit};
 use crate::domain::{Domains, Held};
 use crate::gauge::Semaphore;
 use crate::limiter::Limiter;
+use crate::window::WindowKeys;
 
 /// A request of several resources. It can be made any number of times.
 #[derive(Clone, Debug)]
@@ -94,6 +96,7 @@ enum Of<'a> {
     Gauge(&'a Semaphore),
     Domain { domains: &'a Domains, lease: &'a Limiter, name: &'a str },
     Rate(&'a Limiter),
+    Window { keys: &'a WindowKeys, key: &'a str },
 }
 
 // === impl Combination ===
@@ -131,13 +134,18 @@ impl<'a> Combination<'a> {
         self.with(Of::Rate(rate), price)
     }
 
-    /// Takes what can be had of all parts, or nothing.
+    /// Uses of a key of windows as well.
+    pub fn window(self, keys: &'a WindowKeys, key: &'a str, price: Price) -> Combination<'a> {
+        self.with(Of::Window { keys, key }, price)
+    }
+
+    /// Takes what can be had of all parts, or nothing. The clock is read once, and with windows once more under their locks.
     ///
     /// # Errors
     /// [`TogetherDenied::Refused`] if a part refuses, [`TogetherDenied::Twice`] and [`TogetherDenied::TooMuch`] if the request cannot be.
-    pub fn try_acquire(&self, now: Time) -> Result<TogetherPermit, TogetherDenied> {
+    pub fn try_acquire(&self, clock: impl Fn() -> Time) -> Result<TogetherPermit, TogetherDenied> {
         self.check()?;
-        Ok(self.attempt(Held::Nothing, now)?)
+        Ok(self.attempt(Held::Nothing, &clock)?)
     }
 
     fn with(mut self, of: Of<'a>, price: Price) -> Combination<'a> {
@@ -173,6 +181,9 @@ impl Of<'_> {
             {
                 true
             }
+            (Of::Window { keys: one, key }, Of::Window { keys: other, key: name }) => {
+                one.address() == other.address() && key == name
+            }
             _ => {
                 matches!((self.lease(), other.lease()), (Some(one), Some(other)) if one.address() == other.address())
             }
@@ -181,7 +192,7 @@ impl Of<'_> {
 
     fn lease(&self) -> Option<&Limiter> {
         match self {
-            Of::Gauge(_) => None,
+            Of::Gauge(_) | Of::Window { .. } => None,
             Of::Domain { lease, .. } => Some(lease),
             Of::Rate(rate) => Some(rate),
         }

@@ -57,6 +57,7 @@ use crate::waiting::{Queue, Ticket, Waiting};
 mod holder;
 mod kept;
 mod keys;
+mod locked;
 #[cfg(test)]
 mod tests;
 mod wait;
@@ -64,6 +65,7 @@ mod want;
 
 pub use self::holder::WindowHolder;
 pub use self::keys::{KeysOptions, WindowKey, WindowKeys};
+pub(crate) use self::locked::LockedWindow;
 
 /// A limit on uses in any window, enforced on this machine within what is leased.
 #[derive(Debug)]
@@ -99,6 +101,13 @@ struct WindowState {
     is_barred: bool,
     /// Why nothing is leased, where that is known.
     unserved: Option<Box<Unserved>>,
+}
+
+/// The uses that can be made at a moment, and until when they are kept.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    units: u32,
+    until: Time,
 }
 
 /// Why nothing is leased.
@@ -271,6 +280,14 @@ impl ExactWindow {
         self.lock().is_barred = true;
     }
 
+    /// Bars it if it is idle at `now`, in one step: whoever has found it before makes no use of what is given back.
+    fn bar_idle(&self, now: Time) -> bool {
+        let mut state = self.lock();
+        let is_idle = state.is_idle(now);
+        state.is_barred |= is_idle;
+        is_idle
+    }
+
     /// The reason why nothing is leased, if it is known.
     pub(crate) fn explain(&self, unserved: Option<Unserved>) {
         self.lock().unserved = unserved.map(Box::new);
@@ -287,19 +304,26 @@ impl ExactWindow {
 impl WindowState {
     /// Makes `n` uses at `now`.
     fn make(&mut self, now: Time, n: u32, drift: Drift, rules: HolderRules) -> Result<(), Denied> {
+        let room = self.room(now, n, drift, rules)?;
+        self.take(n, room);
+        Ok(())
+    }
+
+    /// The room for uses at `now`, if there is any for `least` of them.
+    fn room(&mut self, now: Time, least: u32, drift: Drift, rules: HolderRules) -> Result<Room, Denied> {
         self.kept.end_until(now);
         let Some(window) = self.window.filter(|_| now < self.until && !self.is_barred) else {
             return Err(self.unserved(now));
         };
-        if n > window.limit {
-            return Err(Denied::AboveBurst { n, burst: window.limit.into() });
+        if least > window.limit {
+            return Err(Denied::AboveBurst { n: least, burst: window.limit.into() });
         }
         if self.limit == 0 && self.unserved.is_some() {
             return Err(self.unserved(now));
         }
-        let fits = self.kept.units().checked_add(n).is_some_and(|units| units <= self.limit);
-        if !fits {
-            return Err(self.full(now, n, window));
+        let units = self.limit.saturating_sub(self.kept.units());
+        if units < least {
+            return Err(self.full(now, least, window));
         }
         let hold = match rules.keep(HolderRule::WindowOutlasted) {
             true => drift.outlasting(window.length),
@@ -309,12 +333,19 @@ impl WindowState {
         if until > self.until && rules.keep(HolderRule::LeaseOutlives) {
             return Err(Denied::NothingLeased);
         }
-        self.kept.keep(n, until);
+        Ok(Room { units, until })
+    }
+
+    /// Makes `n` uses, for which there is `room`.
+    fn take(&mut self, n: u32, room: Room) {
+        if n == 0 {
+            return;
+        }
+        self.kept.keep(n, room.until);
         self.missed = self.missed.saturating_sub(n);
         if self.missed == 0 && self.queue.is_none() {
             self.missing_since = None;
         }
-        Ok(())
     }
 
     /// The denial of `n` uses where too many count, with the time after which that may be otherwise: when the units here are

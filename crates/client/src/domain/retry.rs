@@ -25,6 +25,9 @@ const LEAST: Duration = Duration::from_millis(1);
 /// The waits where no answer names a time.
 const BACK_OFF: BackOff = BackOff::new(Duration::from_secs(1), 20, 0.25);
 
+/// The waits for what may come from elsewhere: a round trip at first.
+const SOON: BackOff = BackOff::new(Duration::from_millis(10), 6, 0.0);
+
 /// Something that can be asked for any number of times.
 pub(crate) trait Request {
     type Granted;
@@ -32,7 +35,7 @@ pub(crate) trait Request {
     /// Why nothing was granted in the end.
     type Denied;
     /// Asks for it, and uses what is `held` of it already, or gives that back.
-    fn attempt(&self, held: Held, now: Time) -> Result<Self::Granted, Self::Refusal>;
+    fn attempt(&self, held: Held, clock: &dyn Fn() -> Time) -> Result<Self::Granted, Self::Refusal>;
     /// The domains whose server may know something that changes a refusal.
     fn doubtful(&self, refusal: &Self::Refusal) -> Vec<&Domains>;
     /// Says to whoever drives its domains that there is something to send, if there is.
@@ -62,6 +65,8 @@ pub(crate) enum Next<'a> {
     Lease(&'a Limiter, u32),
     /// This number of units of a gauge, in its queue, and which part of the request that is.
     Gauge(&'a Semaphore, u32, usize),
+    /// Units that come from elsewhere within a few round trips, if they come.
+    Soon,
     /// None is known; those of the same name come back apart.
     Unknown(&'a str),
 }
@@ -100,6 +105,11 @@ pub(crate) async fn until_granted<R: Request, C: Clock>(
                 clock.sleep_until(at.max(now + LEAST).min(limit)).await;
                 continue;
             }
+            Next::Soon => {
+                failures += 1;
+                clock.sleep_until((now + SOON.wait(failures - 1, Duration::MAX, 1.0)).min(limit)).await;
+                continue;
+            }
             Next::Unknown(name) => {
                 failures += 1;
                 clock.sleep_until((now + back_off(name, now, failures)).min(limit)).await;
@@ -131,7 +141,7 @@ pub(crate) async fn confirmed<R: Request, C: Clock>(
     clock: &C,
 ) -> Result<R::Granted, R::Refusal> {
     let now = clock.now();
-    let answer = request.attempt(held, now);
+    let answer = request.attempt(held, &|| clock.now());
     let doubtful = answer.as_ref().err().map(|refusal| request.doubtful(refusal)).unwrap_or_default();
     let ask = |domains| Domains::ask(domains).map(|question| (domains, question));
     let questions: Vec<_> = doubtful.into_iter().filter_map(ask).collect();
@@ -149,7 +159,7 @@ pub(crate) async fn confirmed<R: Request, C: Clock>(
         })
         .await;
     }
-    let answer = request.attempt(Held::Nothing, clock.now());
+    let answer = request.attempt(Held::Nothing, &|| clock.now());
     request.notify();
     answer
 }

@@ -82,11 +82,11 @@ impl<F: Fn()> Request for One<'_, F> {
     type Refusal = Decision;
     type Denied = Denied;
 
-    fn attempt(&self, held: Held, now: Time) -> Result<Decision, Decision> {
+    fn attempt(&self, held: Held, clock: &dyn Fn() -> Time) -> Result<Decision, Decision> {
         let DomainWish { domain, copies, min, .. } = self.wish;
         let paid = if let Held::Paid(units) = held { units } else { 0 };
         let ask = Ask::between(min.min(copies), copies);
-        let decision = self.domains.request_paid(self.lease, paid, domain, ask, now);
+        let decision = self.domains.request_paid(self.lease, paid, domain, ask, clock());
         if decision.is_granted() || copies == 0 { Ok(decision) } else { Err(decision) }
     }
 

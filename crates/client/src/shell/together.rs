@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::clock;
 use super::resource::{Core, Gauge, Rate};
+use super::windows::Windows;
 use crate::denied::Denied;
 use crate::gauge::Semaphore;
 use crate::limiter::Limiter;
@@ -53,6 +54,7 @@ enum Heeded<'a> {
     /// Domains, which may have something to tell.
     Domain(&'a Core<Limiter>),
     Rate(&'a Core<Limiter>),
+    Window(&'a Windows),
 }
 
 // === impl Together ===
@@ -90,6 +92,13 @@ impl<'a> Together<'a> {
         Together { request: self.request.rate(&rate.core().enforcer, price), ..self }
     }
 
+    /// Uses of a key of windows as well. They are made, or not, in the same step as all else; a refusal of another part undoes
+    /// nothing, as nothing was done.
+    pub fn window(mut self, windows: &'a Windows, key: &'a str, price: Price) -> Together<'a> {
+        self.cores.push(Heeded::Window(windows));
+        Together { request: self.request.window(windows.keys_of(), key, price), ..self }
+    }
+
     /// The longest that [`Together::acquire`] waits; five seconds without it, and with `None` as long as it takes. What its
     /// resources were opened with does not count here.
     pub fn max_wait(self, max_wait: impl Into<Option<Duration>>) -> Together<'a> {
@@ -101,7 +110,7 @@ impl<'a> Together<'a> {
     /// # Errors
     /// When a part refuses, or the request cannot be: see [`TogetherDenied`]. Nothing is taken then.
     pub fn try_acquire(&self) -> Result<TogetherPermit, TogetherDenied> {
-        let permit = self.request.try_acquire(clock::now());
+        let permit = self.request.try_acquire(clock::now);
         self.request.earlier().for_each(|part| self.call(part));
         self.heed(permit)
     }
@@ -165,6 +174,8 @@ impl Heeded<'_> {
         match self {
             Heeded::Gauge(core) => core.hopeless().await,
             Heeded::Domain(core) | Heeded::Rate(core) => core.hopeless().await,
+            // A denial of a window says by itself that the client is closed, or the resource refused.
+            Heeded::Window(_) => std::future::pending().await,
         }
     }
 
@@ -180,6 +191,7 @@ impl Heeded<'_> {
             *denied = match self {
                 Heeded::Gauge(core) => core.explain(denied.clone()),
                 Heeded::Domain(core) | Heeded::Rate(core) => core.explain(denied.clone()),
+                Heeded::Window(windows) => windows.explain(denied.clone()),
             };
         }
     }

@@ -154,7 +154,13 @@ impl Windows {
         self.keys.len()
     }
 
-    fn explain(&self, denied: Denied) -> Denied {
+    /// The keys behind it.
+    pub(super) fn keys_of(&self) -> &WindowKeys {
+        &self.keys
+    }
+
+    /// The denial as the program is told it: once the client is closed, that it is.
+    pub(super) fn explain(&self, denied: Denied) -> Denied {
         if self.commands.is_closed() { Denied::Closed } else { denied }
     }
 }

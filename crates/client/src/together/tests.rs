@@ -96,7 +96,7 @@ fn outcome(answer: Result<TogetherPermit, TogetherDenied>) -> Result<(u32, Optio
 #[test]
 fn a_job_gets_its_worker_and_all_that_it_needs_and_the_worker_comes_back() {
     let kitchen = Kitchen::new();
-    let permit = kitchen.job("a", 1, 1, [2, 3, 1]).try_acquire(at(1.0)).unwrap();
+    let permit = kitchen.job("a", 1, 1, [2, 3, 1]).try_acquire(|| at(1.0)).unwrap();
     let TogetherAnswer::Domain(calls) = permit.answers()[1] else { panic!("{permit:?}") };
     assert_eq!((calls.granted, calls.hits_in_tier, calls.bound), (2, 2, None));
     assert_eq!(
@@ -114,7 +114,7 @@ fn a_job_gets_its_worker_and_all_that_it_needs_and_the_worker_comes_back() {
 #[test]
 fn one_number_holds_for_all_parts_and_the_tightest_is_named() {
     let check = |min, copies, prices, expected: Result<(u32, Option<usize>), &str>| {
-        let found = outcome(Kitchen::new().job("a", min, copies, prices).try_acquire(at(1.0)));
+        let found = outcome(Kitchen::new().job("a", min, copies, prices).try_acquire(|| at(1.0)));
         assert_eq!(found, expected.map_err(str::to_owned), "{min}..{copies} {prices:?}");
     };
     check(1, 4, [1, 1, 1], Ok((4, None)));
@@ -132,7 +132,7 @@ fn one_number_holds_for_all_parts_and_the_tightest_is_named() {
 fn a_domain_says_what_keeps_it_from_more_only_if_it_is_what_keeps_the_others_from_more() {
     let bounds = |copies, prices: [u32; 3]| {
         let kitchen = Kitchen::new();
-        let permit = kitchen.job("a", 1, copies, prices).try_acquire(at(0.3)).unwrap();
+        let permit = kitchen.job("a", 1, copies, prices).try_acquire(|| at(0.3)).unwrap();
         [1, 2].map(|part| match &permit.answers()[part] {
             TogetherAnswer::Domain(decision) => (decision.granted, decision.bound),
             other => panic!("{other:?}"),
@@ -149,9 +149,9 @@ fn a_domain_says_what_keeps_it_from_more_only_if_it_is_what_keeps_the_others_fro
 #[test]
 fn a_refusal_by_the_last_part_leaves_everything_as_it_was() {
     let kitchen = Kitchen::new();
-    let first = kitchen.job("a", 1, 2, [1, 1, 2]).try_acquire(at(1.0)).unwrap();
+    let first = kitchen.job("a", 1, 2, [1, 1, 2]).try_acquire(|| at(1.0)).unwrap();
     let before = kitchen.look(at(1.0));
-    let refused = kitchen.job("a", 2, 3, [1, 2, 2]).try_acquire(at(1.0)).unwrap_err();
+    let refused = kitchen.job("a", 2, 3, [1, 2, 2]).try_acquire(|| at(1.0)).unwrap_err();
     let TogetherDenied::Refused(refusal) = &refused else { panic!("{refused}") };
     assert_eq!(
         refusal.answers[..3],
@@ -160,7 +160,7 @@ fn a_refusal_by_the_last_part_leaves_everything_as_it_was() {
     assert_eq!(refusal.retry_at, Some(Time::from_nanos(1_333_333_334)), "two are left, two more are needed");
     assert_eq!(kitchen.look(at(1.0)), before);
     assert_eq!(
-        outcome(kitchen.job("a", 1, 1, [3, 6, 2]).try_acquire(at(1.0))),
+        outcome(kitchen.job("a", 1, 1, [3, 6, 2]).try_acquire(|| at(1.0))),
         Ok((1, None)),
         "all the rest"
     );
@@ -172,22 +172,22 @@ fn a_refusal_by_the_first_part_leaves_everything_as_it_was() {
     let kitchen = Kitchen::new();
     let all = kitchen.workers.try_acquire(2, || at(1.0)).unwrap();
     let before = kitchen.look(at(1.0));
-    let refused = kitchen.job("a", 1, 3, [1, 1, 1]).try_acquire(at(1.0));
+    let refused = kitchen.job("a", 1, 3, [1, 1, 1]).try_acquire(|| at(1.0));
     assert_eq!(outcome(refused), Err("part 0 refuses: 2 of 2 are in use".into()));
     assert_eq!(kitchen.look(at(1.0)).0, before.0);
     assert_eq!(kitchen.look(at(1.0)).3, before.3);
     assert_eq!(kitchen.calls.0.peek("a", 9, 1, at(1.0)).granted, 5);
     drop(all);
-    assert_eq!(outcome(kitchen.job("a", 1, 3, [1, 1, 1]).try_acquire(at(1.0))), Ok((3, None)));
+    assert_eq!(outcome(kitchen.job("a", 1, 3, [1, 1, 1]).try_acquire(|| at(1.0))), Ok((3, None)));
 }
 
 #[test]
 fn units_of_a_gauge_can_be_for_each_copy_and_what_is_too_much_goes_back() {
     let (slots, rate) = (gauge(9), lease(4));
     let request = Combination::between(1, 5).gauge(&slots, Price::Each(2)).rate(&rate, Price::Each(1));
-    let permit = request.try_acquire(at(0.5)).unwrap();
+    let permit = request.try_acquire(|| at(0.5)).unwrap();
     assert_eq!((permit.copies(), permit.bound_by(), slots.in_use()), (2, Some(1), 4));
-    let other = request.try_acquire(at(1.0)).unwrap();
+    let other = request.try_acquire(|| at(1.0)).unwrap();
     assert_eq!(
         (other.copies(), other.bound_by(), slots.in_use()),
         (2, Some(0), 8),
@@ -198,7 +198,7 @@ fn units_of_a_gauge_can_be_for_each_copy_and_what_is_too_much_goes_back() {
 #[test]
 fn the_same_resource_twice_is_refused_with_its_places() {
     let (kitchen, other) = (Kitchen::new(), lease(1));
-    let twice = |request: Combination<'_>| request.try_acquire(at(1.0)).unwrap_err();
+    let twice = |request: Combination<'_>| request.try_acquire(|| at(1.0)).unwrap_err();
     let job = || kitchen.job("a", 1, 1, [1, 1, 1]);
     let workers = kitchen.workers.clone();
     assert_eq!(twice(job().gauge(&workers, Price::Once(1))), TogetherDenied::Twice { first: 0, second: 4 });
@@ -220,9 +220,9 @@ fn a_price_that_cannot_be_counted_is_refused_or_lowers_the_copies() {
     let unlimited = Limiter::default();
     unlimited.allow(Time::ZERO, Allowance::new(None, Time::MAX));
     let request = |min| Combination::between(min, 9).rate(&unlimited, Price::Each(u32::MAX / 2));
-    assert_eq!(outcome(request(1).try_acquire(at(1.0))), Ok((2, None)));
+    assert_eq!(outcome(request(1).try_acquire(|| at(1.0))), Ok((2, None)));
     let told = "part 0 costs 2147483647 for each of 3 copies; wanted at most 4294967295 in all";
-    assert_eq!(outcome(request(3).try_acquire(at(1.0))), Err(told.into()));
+    assert_eq!(outcome(request(3).try_acquire(|| at(1.0))), Err(told.into()));
 }
 
 #[test]
@@ -234,8 +234,8 @@ fn of_several_times_the_latest_is_named() {
         "a",
         Price::Each(1),
     );
-    assert_eq!(outcome(request.try_acquire(at(1.0))), Ok((1, None)));
-    let refused = request.try_acquire(at(1.0)).unwrap_err();
+    assert_eq!(outcome(request.try_acquire(|| at(1.0))), Ok((1, None)));
+    let refused = request.try_acquire(|| at(1.0)).unwrap_err();
     assert_eq!(refused.refusal().unwrap().retry_at, Some(Time::from_nanos(11_000_000_001)));
     let counts = [slow.0.counts(), fast.0.counts()].map(|counts| (counts.granted, counts.refused));
     assert_eq!(counts, [(1, 1), (1, 1)], "both refuse");
@@ -254,7 +254,7 @@ fn a_part_answers_as_it_would_alone() {
         )
     };
     calls.0.set_kill_switch(true);
-    let permit = job(3).try_acquire(at(1.0)).unwrap();
+    let permit = job(3).try_acquire(|| at(1.0)).unwrap();
     let TogetherAnswer::Domain(decision) = permit.answers()[0] else { panic!("{permit:?}") };
     let alone = domains(2, 10);
     alone.set_kill_switch(true);
@@ -262,12 +262,12 @@ fn a_part_answers_as_it_would_alone() {
     assert_eq!((decision.ground, calls.0.counts().overruled), (Ground::KillSwitch, 1));
     calls.0.set_kill_switch(false);
     calls.0.follow(None);
-    let permit = job(3).try_acquire(at(1.0)).unwrap();
+    let permit = job(3).try_acquire(|| at(1.0)).unwrap();
     let TogetherAnswer::Domain(decision) = permit.answers()[0] else { panic!("{permit:?}") };
     assert_eq!((decision.granted, decision.ground), (3, Ground::NoPolicies));
     calls.0.follow(Some(Arc::new(Policies::new(Rules::default()).unwrap())));
     let told = "part 0 refuses: bound by there being no policy for it";
-    assert_eq!(outcome(job(3).try_acquire(at(1.0))), Err(told.into()));
+    assert_eq!(outcome(job(3).try_acquire(|| at(1.0))), Err(told.into()));
 }
 
 #[test]
@@ -279,14 +279,14 @@ fn without_a_lease_the_least_is_granted_where_that_was_chosen() {
         let request = Combination::between(2, 4)
             .domain(&domains, &none, "a", Price::Each(2))
             .gauge(&workers, Price::Each(1));
-        outcome(request.try_acquire(at(1.0)))
+        outcome(request.try_acquire(|| at(1.0)))
     };
     assert_eq!(request(Degraded::GrantLeast), Ok((2, Some(0))));
     assert_eq!(request(Degraded::Refuse), Err("part 0 refuses: bound by the lease".into()));
     let options = DomainOptions { degraded: Degraded::GrantLeast, ..DomainOptions::default() };
     let domains = domains_with(options, policy(9, 10));
     let request = Combination::between(2, 4).domain(&domains, &none, "a", Price::Each(2));
-    let permit = request.try_acquire(at(1.0)).unwrap();
+    let permit = request.try_acquire(|| at(1.0)).unwrap();
     let TogetherAnswer::Domain(decision) = permit.answers()[0] else { panic!("{permit:?}") };
     let found = (decision.granted, decision.ground, decision.bound, decision.hits_in_tier);
     assert_eq!(found, (4, Ground::Degraded, Some(Bound::Lease), 4));
@@ -296,13 +296,13 @@ fn without_a_lease_the_least_is_granted_where_that_was_chosen() {
 fn who_owes_pays_even_when_nothing_is_granted() {
     let kitchen = Kitchen::new();
     let job = kitchen.job("a", 1, 1, [1, 1, 1]);
-    drop(job.try_acquire(at(1.0)).unwrap());
+    drop(job.try_acquire(|| at(1.0)).unwrap());
     kitchen.calls.0.settle(&kitchen.calls.1, "a", 1, 8, at(1.0));
     let told = "part 1 refuses: bound by what it owes";
-    assert_eq!(outcome(job.try_acquire(at(2.0))), Err(told.into()));
+    assert_eq!(outcome(job.try_acquire(|| at(2.0))), Err(told.into()));
     assert_eq!(kitchen.calls.0.peek("a", 1, 1, at(2.0)).debt, 3, "four of seven were paid");
     assert_eq!(kitchen.queries.0.peek("a", 9, 1, at(2.0)).granted, 7);
-    assert_eq!(outcome(job.try_acquire(at(12.1))), Ok((1, None)));
+    assert_eq!(outcome(job.try_acquire(|| at(12.1))), Ok((1, None)));
 }
 
 /// Two ask for the same four things in opposite orders, others for single ones, while policies change: all come to an end,
@@ -331,7 +331,7 @@ fn opposite_orders_hold_nobody_up() {
     let (copies, singles) = (AtomicU64::new(0), AtomicU64::new(0));
     let ask = |request: &Combination<'_>| {
         for _ in 0..3_000 {
-            if let Ok(permit) = request.try_acquire(now) {
+            if let Ok(permit) = request.try_acquire(|| now) {
                 copies.fetch_add(permit.copies().into(), Ordering::SeqCst);
             }
         }

@@ -180,7 +180,7 @@ impl WindowKeys {
         let name = &key.resource.as_str()[self.prefix.len()..];
         // Whoever asks for it does so under the same lock.
         let mut keys = self.write();
-        let is_idle = key.window.is_idle(now);
+        let is_idle = key.window.bar_idle(now);
         if is_idle {
             keys.remove(name);
         }
@@ -213,7 +213,18 @@ impl WindowKeys {
         Ok(call(keys.entry(key.into()).or_insert_with(made)))
     }
 
-    fn call(&self, key: &Arc<WindowKey>, attention: Attention) {
+    /// The key, which is remembered from here on.
+    pub(crate) fn find(&self, key: &str, now: &dyn Fn() -> Time) -> Result<Arc<WindowKey>, Denied> {
+        self.with(key, now, Arc::clone)
+    }
+
+    /// The address of it, as the order of those that are locked together.
+    pub(crate) fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    /// Has a key looked at.
+    pub(crate) fn call(&self, key: &Arc<WindowKey>, attention: Attention) {
         if attention == Attention::None {
             return;
         }

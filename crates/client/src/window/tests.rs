@@ -9,6 +9,8 @@ use super::*;
 use crate::waiting::Clock;
 use crate::waiting::fake::{FakeClock, Tasks};
 
+mod together;
+
 const MINUTE: Duration = Duration::from_secs(60);
 /// For so long a use in a minute is kept, on a clock that may be fast.
 const KEPT: Duration = Duration::from_millis(60_600);

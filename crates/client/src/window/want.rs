@@ -12,7 +12,7 @@ use std::time::Duration;
 use lessor_proto::message::{Band, Bands};
 use lessor_proto::{Amount, Time};
 
-use super::{Attention, ExactWindow, REMEMBERED};
+use super::{Attention, ExactWindow, REMEMBERED, WindowState};
 
 /// The want of a window at a moment.
 #[derive(Clone, PartialEq, Debug)]
@@ -89,11 +89,14 @@ impl ExactWindow {
             is_idle,
         }
     }
+}
 
+// === impl WindowState ===
+
+impl WindowState {
     /// Whether nothing is in use at `now`, and nobody has asked for a while or waits.
-    pub(super) fn is_idle(&self, now: Time) -> bool {
-        let mut state = self.lock();
-        state.kept.end_until(now);
-        state.queue.is_none() && state.kept.units() == 0 && now.since(state.asked) >= SILENT
+    pub(super) fn is_idle(&mut self, now: Time) -> bool {
+        self.kept.end_until(now);
+        self.queue.is_none() && self.kept.units() == 0 && now.since(self.asked) >= SILENT
     }
 }

@@ -195,7 +195,7 @@ fn together_with_other_things_the_lease_of_a_domain_is_one_of_those_that_have_to
     let ((domains, _), [lease, other]) = (domains(29), [1_000, 2].map(lease));
     let ask = |min, millis| {
         let request = Combination::between(min, 5).domain(&domains, &lease, "a", Price::Each(1));
-        request.rate(&other, Price::Each(1)).try_acquire(at(millis))
+        request.rate(&other, Price::Each(1)).try_acquire(|| at(millis))
     };
     let bound = |answer: &TogetherAnswer| match answer {
         TogetherAnswer::Domain(decision) => (decision.granted, decision.bound),
@@ -279,7 +279,7 @@ fn no_lease_is_asked_for_where_there_can_be_none() {
     let few = Domains::new(DomainOptions { most: 0, ..DomainOptions::default() });
     few.follow(rules(Scope::Strict, 29));
     assert_eq!(few.request(&lease, "a", 1, 1, at(1_000)).bound, Some(Bound::Crowded), "it is not remembered");
-    let together = Combination::once().domain(&few, &lease, "a", Price::Each(1)).try_acquire(at(1_000));
+    let together = Combination::once().domain(&few, &lease, "a", Price::Each(1)).try_acquire(|| at(1_000));
     let refusal = together.unwrap_err().refusal().unwrap().clone();
     let crowded = |answer: &TogetherAnswer| matches!(answer, TogetherAnswer::Domain(decision) if decision.bound == Some(Bound::Crowded));
     assert!(crowded(&refusal.answers[0]), "{refusal}");

@@ -165,7 +165,7 @@ impl Real {
             }
             _ => request.rate(&self.leases[2], want.price),
         });
-        request.try_acquire(Time::from_nanos(now))
+        request.try_acquire(|| Time::from_nanos(now))
     }
 }
 

@@ -53,7 +53,7 @@ fn before_a_refusal_by_what_others_did_the_server_is_asked_and_nothing_is_held_m
     let mut tasks = Tasks::new(&clock);
     tasks.pass(Duration::from_secs(1));
     update(&domains, clock.now(), 3);
-    drop(two.try_acquire(clock.now()).unwrap());
+    drop(two.try_acquire(|| clock.now()).unwrap());
     assert_eq!(one.earlier().collect::<Vec<_>>(), [1], "others are told of what was made");
     tasks.spawn(one.acquire_by(&clock, Duration::from_secs(2), |part| calls.borrow_mut().push(part)));
     assert_eq!((tasks.finished().len(), &*calls.borrow(), workers.in_use()), (0, &vec![1], 0));
@@ -77,20 +77,20 @@ fn a_server_that_does_not_answer_is_not_waited_for_and_out_of_hearing_the_least_
         TogetherAnswer::Domain(decision) => (decision.granted, decision.bound, decision.others),
         other => panic!("{other:?}"),
     };
-    let refused = request.try_acquire(clock.now()).unwrap_err();
+    let refused = request.try_acquire(|| clock.now()).unwrap_err();
     assert_eq!(bound(refused.refusal().unwrap()), (0, Some(Bound::Tiers), 1));
     tasks.spawn(request.acquire_by(&clock, Duration::from_secs(60), |_| ()));
     tasks.pass(UNREACHABLE_AFTER - Duration::from_nanos(1));
     assert_eq!(tasks.finished().len(), 0);
     tasks.pass(Duration::from_millis(2));
     assert_eq!(tasks.finished().len(), 0, "it waits for the moment that policies name");
-    let permit = request.try_acquire(clock.now()).unwrap();
+    let permit = request.try_acquire(|| clock.now()).unwrap();
     let TogetherAnswer::Domain(decision) = permit.answers()[0] else { panic!("{permit:?}") };
     assert_eq!((permit.copies(), permit.bound_by()), (2, Some(0)));
     assert_eq!((decision.ground, decision.bound), (Ground::Unheard, Some(Bound::Tiers)));
     assert_eq!((lease.usage().granted, disk.usage().granted, domains.counts().unheard), (2, 2, 1));
     disk.allow(clock.now(), Allowance::NOTHING);
-    let refused = request.try_acquire(clock.now()).unwrap_err();
+    let refused = request.try_acquire(|| clock.now()).unwrap_err();
     assert_eq!(refused.refusal().unwrap().answers[0], TogetherAnswer::Agreed);
     assert_eq!(
         (lease.usage().granted, domains.counts().unheard),
@@ -125,7 +125,7 @@ fn the_first_hit_of_a_hot_domain_is_sent_at_once() {
             domains: Vec::new(),
         },
     );
-    drop(Combination::once().domain(&domains, &lease, "a", Price::Once(1)).try_acquire(at(2.0)).unwrap());
+    drop(Combination::once().domain(&domains, &lease, "a", Price::Once(1)).try_acquire(|| at(2.0)).unwrap());
     let sent = domains.next_message(at(2.0), &resource).expect("it is hot");
     assert_eq!(sent.domains.iter().map(|hits| &*hits.domain).collect::<Vec<_>>(), ["a"]);
 }

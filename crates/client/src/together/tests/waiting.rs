@@ -15,7 +15,7 @@ fn who_waits_holds_nothing_and_is_granted_at_the_moment_that_is_named() {
     let job = kitchen.job("a", 1, 1, [5, 1, 0]);
     let mut tasks = Waiters::new(&clock);
     tasks.pass(Duration::from_secs(1));
-    drop(job.try_acquire(at(1.0)).unwrap());
+    drop(job.try_acquire(|| at(1.0)).unwrap());
     tasks.spawn(job.acquire_by(&clock, Duration::from_secs(60), |_| ()));
     let gone = tasks.spawn(job.acquire_by(&clock, Duration::from_secs(60), |_| ()));
     tasks.pass(Duration::from_secs(9));
@@ -45,7 +45,7 @@ fn who_waits_for_a_gauge_stands_in_its_queue_and_asks_for_the_rest_when_let_in()
     assert_eq!((kitchen.workers.usage().waiting, kitchen.calls.1.usage().granted), (3, 0));
     tasks.cancel(gone);
     assert_eq!(kitchen.workers.usage().waiting, 2);
-    let refused = kitchen.job("c", 1, 1, [1, 1, 0]).try_acquire(at(1.0));
+    let refused = kitchen.job("c", 1, 1, [1, 1, 0]).try_acquire(|| at(1.0));
     assert_eq!(outcome(refused), Err("part 0 refuses: 2 units are waited for already".into()));
     drop(busy);
     tasks.run();
@@ -132,7 +132,7 @@ fn check_woken(min: u32, expected: Option<u32>) {
         .gauge(&slots, Price::Each(1))
         .domain(&kitchen.calls.0, &kitchen.calls.1, "a", Price::Each(2))
         .rate(&kitchen.disk, Price::Each(2));
-    let answer = request.attempt(Held::Permit(0, permit), at(1.0));
+    let answer = request.attempt(Held::Permit(0, permit), &|| at(1.0));
     assert_eq!(answer.as_ref().ok().map(TogetherPermit::copies), expected);
     assert_eq!(nosy.granted.load(Ordering::SeqCst), 1, "of min {min}");
     assert!(matches!(waiting.as_mut().poll(&mut context), Poll::Ready(Ok(_))));
