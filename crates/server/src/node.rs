@@ -6,11 +6,14 @@
 
 mod admission;
 mod books;
+mod counters;
+mod current_call;
 mod domains;
 mod doubt;
 mod explain;
 mod floors;
 mod heartbeats;
+mod holder_streams;
 mod marks;
 mod names;
 mod parent;
@@ -20,48 +23,48 @@ mod resuming;
 mod scan;
 mod status;
 mod stream;
+mod tenure;
 mod terms;
 mod waiting;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::message::{Answer, Ask, Grant, HolderKind, Refusal, Release, Report, WallClock};
-use lessor_proto::{ClientId, Epoch, Incarnation, ResourceId, Time};
+use lessor_proto::{Epoch, ResourceId, Time};
 
 pub use crate::config::{Claims, NodeConfig, ParentConfig};
 use crate::date::Date;
 pub use crate::marks::MarkWrite;
 use crate::marks::{Marks, Need};
-use crate::measured::{Measured, Measurements};
+use crate::measured::Measured;
 use crate::record::{Longest, Unknown};
 use crate::repository::{Repository, Template};
 pub use crate::resource::{Books, ChildBook, ClaimTally, ConnectionMark};
-use crate::resource::{CallContext, Holder, Life, PROMPT, Resource, SOON, Sessions};
+use crate::resource::{CallContext, Holder, Life, PROMPT, Resource, SOON};
 use crate::resource::{life, shows_earlier};
-use crate::streams::Peers;
 pub use crate::streams::{Output, Peer, PeerTable};
 
 use self::admission::AdmittedParts;
+use self::counters::NodeCounters;
+use self::current_call::CurrentCall;
 use self::domains::Sharing;
 pub use self::doubt::LearningTimes;
 use self::doubt::told;
 pub use self::explain::{
     BandLevel, BandShare, Division, Explanation, HolderExplanation, LeaseAbove, NotExplained,
 };
-use self::heartbeats::Heartbeats;
+use self::holder_streams::HolderStreams;
 use self::names::Names;
 pub use self::names::{NameWarning, NamesStatus};
 use self::parent::Above;
 use self::recalls::Recalls;
 pub use self::recalls::{NotRecalled, RecallStatus, RecalledLease};
 use self::resources::Resources;
-use self::resuming::Resuming;
 pub use self::scan::StatusScan;
 pub use self::status::{NodeStatus, ResourceRow, RowOrder, StatusQuery, Tally};
+use self::tenure::Tenure;
 use self::terms::{heartbeat, longest};
-use self::waiting::Waiting;
 
 /// A node that leads: it grants out of what its repository says.
 #[derive(Clone, Debug)]
@@ -69,33 +72,18 @@ pub struct Node {
     config: NodeConfig,
     repository: Repository,
     resources: Resources,
-    since: Time,
-    /// Nobody had been elected in its place before then, for certain.
-    led: Time,
-    /// Resources of which somebody is to be told more when that is later.
-    untold: BTreeSet<ResourceId>,
-    /// The numbers of sessions of clients that draw no incarnation.
-    sessions: Sessions,
+    tenure: Tenure,
+    current_call: CurrentCall,
     parent: Option<Above>,
     /// Absent where none are kept.
     marks: Option<Marks>,
-    peers: Peers,
-    heartbeats: Heartbeats,
-    resuming: Resuming,
+    streams: HolderStreams,
     names: Names,
-    by_holder: BTreeMap<(HolderKind, ClientId, Incarnation), Peer>,
     /// The domains that clients share.
     sharing: Sharing,
-    /// The interval at which streams should be heard of.
-    heartbeat: Duration,
-    date: Date,
-    tally: Tally,
-    /// Claims on streams that wait for a write.
-    waiting: Waiting,
     /// The holders that get nothing of a resource for a while.
     recalls: Recalls,
-    /// The measurements that nobody has taken yet.
-    measured: Measurements,
+    counters: NodeCounters,
 }
 
 // === impl Node ===
@@ -114,27 +102,18 @@ impl Node {
         let is_copy = config.record.as_ref().is_some_and(|record| record.is_copy);
         let tally = Tally { records_distrusted: is_copy.into(), ..Tally::default() };
         Node {
-            heartbeat: heartbeat(&repository),
             parent: Above::new(&config),
             marks,
+            streams: HolderStreams::new(&config, heartbeat(&repository)),
             names: Names::new(config.name.clone()),
-            peers: Peers::new(config.features, config.rules),
             sharing: Sharing::new(config.rules),
             config,
             repository,
             resources: Resources::default(),
-            since: now,
-            led: Time::ZERO,
-            untold: BTreeSet::new(),
-            sessions: Sessions::default(),
-            heartbeats: Heartbeats::default(),
-            resuming: Resuming::default(),
-            by_holder: BTreeMap::new(),
-            date: Date::default(),
-            tally,
-            waiting: Waiting::default(),
+            tenure: Tenure::new(now),
+            current_call: CurrentCall::default(),
             recalls: Recalls::default(),
-            measured: Measurements::default(),
+            counters: NodeCounters { tally, ..NodeCounters::default() },
         }
     }
 
@@ -147,16 +126,12 @@ impl Node {
     /// At `now` the wall clock of this process shows `wall`: the ends of leases are told as dates to those who poll as
     /// Doorman's clients. To be said before each request; a node that is told nothing takes its own clock for the date.
     pub fn set_date(&mut self, now: Time, wall: WallClock) {
-        self.date = Date::new(now, wall);
+        self.current_call.set_date(now, wall);
     }
 
     /// Nobody had been elected in the place of this leader at `at`, as is known at `now`; of a server that is alone, at any time.
     pub fn confirm(&mut self, now: Time, at: Time) {
-        if at <= self.led {
-            return;
-        }
-        self.led = at;
-        for id in std::mem::take(&mut self.untold) {
+        for id in self.tenure.confirm(at) {
             self.with_advanced(now, &id, |resource, _| resource.confirm(at));
         }
     }
@@ -180,20 +155,20 @@ impl Node {
         caller: Option<ConnectionMark>,
         ask: &Ask,
     ) -> Result<Answer, Refusal> {
-        self.sessions.caller = caller;
+        self.current_call.begin(caller);
         let held_back = self.held_back(now, ask);
         let mut outcome = self.ask_of(now, held_back.as_ref().unwrap_or(ask));
         if let (Some(ask), Ok(answer)) = (&held_back, &mut outcome) {
             self.name_recalls(now, &ask.holder, answer);
         }
-        self.sessions.caller = None;
+        self.current_call.end();
         outcome
     }
 
     fn ask_of(&mut self, now: Time, ask: &Ask) -> Result<Answer, Refusal> {
         if ask.target_epoch.is_some_and(|epoch| epoch != self.config.epoch) {
             // Meant for another epoch: what it promises and claims is not about ours. The holder learns which is ours.
-            self.tally.misdirected += 1;
+            self.counters.tally.misdirected += 1;
             return Ok(Answer { epoch: Some(self.config.epoch), ..Answer::default() });
         }
         if let (HolderKind::Node, Some(incarnation)) = (ask.kind, ask.incarnation) {
@@ -201,10 +176,10 @@ impl Node {
         }
         let outcome = self.admit_parts(now, ask).map(|admitted| self.answer(now, ask, admitted));
         match &outcome {
-            Ok(answer) => self.tally.granted += answer.grants.len() as u64,
-            Err(_) => self.tally.refused += 1,
+            Ok(answer) => self.counters.tally.granted += answer.grants.len() as u64,
+            Err(_) => self.counters.tally.refused += 1,
         }
-        self.tally.asks += 1;
+        self.counters.tally.asks += 1;
         outcome
     }
 
@@ -215,13 +190,13 @@ impl Node {
 
     /// The same of a release that came on the connection `caller`, if that is known.
     pub fn release_on(&mut self, now: Time, caller: Option<ConnectionMark>, release: &Release) {
-        self.sessions.caller = caller;
+        self.current_call.begin(caller);
         self.release_as(now, HolderKind::Client, None, release);
-        self.sessions.caller = None;
+        self.current_call.end();
     }
 
     fn release_as(&mut self, now: Time, kind: HolderKind, line: Option<u64>, release: &Release) {
-        self.tally.releases += 1;
+        self.counters.tally.releases += 1;
         let life = release
             .incarnation
             .map_or(Life::New, |incarnation| life(kind, line, incarnation, self.config.rules));
@@ -233,7 +208,7 @@ impl Node {
 
     /// Puts another repository in force. What is out stays charged until it is given back or has ended.
     pub fn reload(&mut self, now: Time, repository: Repository) {
-        self.heartbeat = heartbeat(&repository);
+        self.streams.heartbeat = heartbeat(&repository);
         self.repository = repository;
         self.tell_longest(now);
         if let Some(marks) = &mut self.marks {
@@ -253,7 +228,7 @@ impl Node {
             self.note_policies(now, &id);
             self.follow(now, &id);
         }
-        self.tally.reloads += 1;
+        self.counters.tally.reloads += 1;
     }
 
     /// Lets end what has ended, and forgets resources that nobody uses. Gives back when to call it again, if nothing
@@ -307,7 +282,7 @@ impl Node {
 
     /// All that was measured since this was last asked.
     pub fn take_measured(&mut self) -> Vec<Measured> {
-        self.measured.take()
+        self.counters.measured.take()
     }
 
     /// The configuration.
@@ -331,7 +306,7 @@ impl Node {
 
     /// Answers what was admitted of a request.
     fn answer(&mut self, now: Time, ask: &Ask, admitted: AdmittedParts) -> Answer {
-        self.sessions.pass();
+        self.current_call.pass();
         let AdmittedParts { room, refused } = admitted;
         let mut left_out = refused.iter().map(|refused| refused.index).peekable();
         let mut grants = Vec::with_capacity(ask.reports.len());
@@ -368,7 +343,7 @@ impl Node {
         report: &Report,
         grants: &mut Vec<Grant>,
     ) -> Option<Duration> {
-        let (date, is_outdated) = (self.date, self.later_config().is_some());
+        let (date, is_outdated) = (self.current_call.date(), self.later_config().is_some());
         let answered = self.with_asked(now, &report.resource, |resource, around| {
             let cx = CallContext { date, ..around.cx };
             if resource.waits_to_learn(now, ask, report, cx).is_some()
@@ -398,7 +373,7 @@ impl Node {
             return;
         }
         let template = self.template(id).expect("admitted, so a template covers it");
-        let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
+        let cx = call_context(&self.config, &self.marks, &self.tenure, &self.current_call);
         let mut resource = Resource::new(now, id.clone(), template, cx);
         let kind = resource.counted();
         resource.set_ceiling(self.marks.as_ref().map(|marks| marks.ceiling(id, kind)));
@@ -418,19 +393,18 @@ impl Node {
     }
 }
 
-/// `times` are when the leader began, and when it led last for certain.
 fn call_context<'a>(
     config: &'a NodeConfig,
     marks: &Option<Marks>,
-    times: [Time; 2],
-    sessions: Sessions,
+    tenure: &Tenure,
+    current_call: &CurrentCall,
 ) -> CallContext<'a> {
     let unlimited = Longest { lease: Duration::MAX, safe_lease: Duration::MAX };
     let longest = marks.as_ref().map_or(unlimited, Marks::longest);
     let learnt_longest = marks.as_ref().map_or(unlimited, Marks::learnt_longest);
     let says_unknown = marks.as_ref().map_or(Unknown::All, Marks::says_unknown);
-    let [since, led] = times;
-    let (session, caller) = (sessions.number(), sessions.caller);
+    let (since, led) = (tenure.since(), tenure.confirmed());
+    let (session, caller) = (current_call.session(), current_call.caller());
     let date = Date::default();
     CallContext { config, since, led, longest, says_unknown, learnt_longest, session, caller, date }
 }

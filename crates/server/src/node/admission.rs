@@ -65,7 +65,7 @@ impl Node {
     ) -> Result<Room, Refusal> {
         // It is not to make room for others of the request.
         self.resources.keep(&report.resource);
-        let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
+        let cx = call_context(&self.config, &self.marks, &self.tenure, &self.current_call);
         match self.resources.get_mut(&report.resource) {
             Some(resource) if resource.template().is_some() => {
                 resource.advance(now);

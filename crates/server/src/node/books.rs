@@ -28,7 +28,8 @@ impl Node {
     #[must_use]
     pub fn outstanding(&self, now: Time) -> BTreeMap<ResourceId, Amount> {
         let before = self.config.record.iter().flat_map(|record| {
-            let ghost = |id: &ResourceId| record.ghost(id, self.since, self.config.drift).at(now).amount();
+            let ghost =
+                |id: &ResourceId| record.ghost(id, self.tenure.since(), self.config.drift).at(now).amount();
             record.marks.keys().map(move |id| (id.clone(), ghost(id)))
         });
         let mut out: BTreeMap<_, _> = before.filter(|(_, amount)| *amount > Amount::ZERO).collect();

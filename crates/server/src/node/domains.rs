@@ -180,7 +180,7 @@ impl Node {
     /// Says what the synchronisation of domains has to say next, and returns whether there was anything.
     pub(super) fn say_domains(&mut self, now: Time) -> bool {
         let SyncPlace::Inside(sync) = &mut self.sharing.place else { return false };
-        let peers = &mut self.peers;
+        let peers = &mut self.streams.peers;
         match sync.poll(now, |peer| !peers.is_busy(peer)) {
             Some(DomainOutput::News { peer, news }) => {
                 peers.say(peer, Down::Domains(news));

@@ -93,7 +93,7 @@ impl Node {
     pub(super) fn distrust_record(&mut self, now: Time) {
         let Some(record) = &mut self.config.record else { return };
         (record.is_copy, record.unknown) = (true, Unknown::All);
-        self.tally.records_distrusted += 1;
+        self.counters.tally.records_distrusted += 1;
         self.learn_as_told(now);
         for id in self.resources.names() {
             self.with(now, &id, |resource, around| resource.learn_anew(around.cx));
@@ -105,7 +105,7 @@ impl Node {
         let Some(marks) = &mut self.marks else { return };
         for (unknown, time) in told(&self.repository, &self.config) {
             if let Some(time) = time {
-                marks.learn_until(now, unknown, Some(self.since + time));
+                marks.learn_until(now, unknown, Some(self.tenure.since() + time));
             }
         }
     }

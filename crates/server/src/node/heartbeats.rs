@@ -78,13 +78,13 @@ impl Node {
     /// for all of it, or by a grant for what has to be granted anew. The message would be believed of a lease that cannot
     /// be renewed now and has not ended; where there is one, all others are granted anew.
     pub(super) fn on_heartbeat(&mut self, now: Time, peer: Peer, beat: Beat) {
-        let Some(stream) = self.peers.get_mut(peer) else { return };
+        let Some(stream) = self.streams.peers.get_mut(peer) else { return };
         let begins_at = stream.beats.begins_at();
         if now < begins_at {
             stream.beats.wait(beat);
             // One that is being answered calls for the next.
             if begins_at < Time::MAX {
-                self.heartbeats.waiting.insert((begins_at, peer));
+                self.streams.heartbeats.waiting.insert((begins_at, peer));
             }
             return;
         }
@@ -93,31 +93,32 @@ impl Node {
         let mut run = BeatRun::new(beat, is_busy);
         if resources > self.config.heartbeat_slice {
             stream.beats.run = Some(Box::new(run));
-            return self.heartbeats.running.push_back(peer);
+            return self.streams.heartbeats.running.push_back(peer);
         }
         while self.step(now, peer, &mut run) == HeartbeatStep::More {}
     }
 
     /// Goes on with one heartbeat that waits: as far as its next slice goes.
     pub(super) fn work_heartbeats(&mut self, now: Time) {
-        if let Some(peer) = self.heartbeats.pop_waiting(now) {
-            let latest = self.peers.get_mut(peer).and_then(|stream| stream.beats.take());
+        if let Some(peer) = self.streams.heartbeats.pop_waiting(now) {
+            let latest = self.streams.peers.get_mut(peer).and_then(|stream| stream.beats.take());
             return latest.into_iter().for_each(|beat| self.on_heartbeat(now, peer, beat));
         }
-        let Some(peer) = self.heartbeats.running.pop_front() else { return };
-        let Some(mut run) = self.peers.get_mut(peer).and_then(|stream| stream.beats.run.take()) else {
+        let Some(peer) = self.streams.heartbeats.running.pop_front() else { return };
+        let Some(mut run) = self.streams.peers.get_mut(peer).and_then(|stream| stream.beats.run.take())
+        else {
             return;
         };
         let step = self.step(now, peer, &mut run);
-        let Some(stream) = self.peers.get_mut(peer) else { return };
+        let Some(stream) = self.streams.peers.get_mut(peer) else { return };
         match step {
             HeartbeatStep::More => {
                 stream.beats.run = Some(run);
-                self.heartbeats.running.push_back(peer);
+                self.streams.heartbeats.running.push_back(peer);
             }
             // The one that is over may itself wait until the stream takes something.
             HeartbeatStep::Over if stream.beats.is_another_waiting(run.beat) => {
-                self.heartbeats.waiting.insert((stream.beats.begins_at(), peer));
+                self.streams.heartbeats.waiting.insert((stream.beats.begins_at(), peer));
             }
             HeartbeatStep::Over | HeartbeatStep::Dropped => {}
         }
@@ -125,7 +126,7 @@ impl Node {
 
     /// One slice of a heartbeat.
     fn step(&mut self, now: Time, peer: Peer, run: &mut BeatRun) -> HeartbeatStep {
-        let Some(stream) = self.peers.get(peer) else { return HeartbeatStep::Dropped };
+        let Some(stream) = self.streams.peers.get(peer) else { return HeartbeatStep::Dropped };
         let slice = self.config.heartbeat_slice;
         let ids: SmallVec<[ResourceId; 4]> =
             stream.attached.after(run.after.as_ref()).iter().take(slice).cloned().collect();
@@ -146,7 +147,7 @@ impl Node {
             return self.answer_later(now, peer, run.beat);
         }
         if run.all {
-            self.peers.renewed(peer, run.beat.id);
+            self.streams.peers.renewed(peer, run.beat.id);
             return HeartbeatStep::Over;
         }
         if !run.grants_rest {
@@ -154,7 +155,7 @@ impl Node {
             return HeartbeatStep::More;
         }
         // Without grants it still has to be heard that somebody is there.
-        self.peers.say(peer, Down::Grants(Vec::new()));
+        self.streams.peers.say(peer, Down::Grants(Vec::new()));
         HeartbeatStep::Over
     }
 
@@ -199,13 +200,13 @@ impl Node {
 
     /// Its holder has been heard, and is answered when the stream takes something.
     fn answer_later(&mut self, now: Time, peer: Peer, beat: Beat) -> HeartbeatStep {
-        let Some(stream) = self.peers.get_mut(peer) else { return HeartbeatStep::Dropped };
+        let Some(stream) = self.streams.peers.get_mut(peer) else { return HeartbeatStep::Dropped };
         if stream.is_busy() {
-            self.peers.note_heartbeat(peer, beat);
+            self.streams.peers.note_heartbeat(peer, beat);
         } else {
             // It has taken something meanwhile. This one is over before that begins.
             stream.beats.wait(beat);
-            self.heartbeats.waiting.insert((stream.beats.begins_at().max(now), peer));
+            self.streams.heartbeats.waiting.insert((stream.beats.begins_at().max(now), peer));
         }
         HeartbeatStep::Over
     }

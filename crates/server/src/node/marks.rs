@@ -28,7 +28,7 @@ impl Node {
         let write = marks.next(now, |id| self.need(now, id), over, |id| self.proof(id));
         self.marks = Some(marks);
         let write = write?;
-        self.tally.mark_writes += 1;
+        self.counters.tally.mark_writes += 1;
         // A lower mark counts from here on.
         for id in write.change.marks.keys().chain(&write.change.deletes) {
             if let Some(resource) = self.resources.get_mut(id) {
@@ -48,7 +48,7 @@ impl Node {
         let Some(settled) = settled else { return };
         self.release_claims(&settled.resources);
         let said = self.marks.as_ref().map_or(Unknown::Nothing, Marks::says_unknown);
-        self.waiting.release_unknown(if settled.longer { said } else { settled.unknown });
+        self.streams.waiting.release_unknown(if settled.longer { said } else { settled.unknown });
         for id in &settled.resources {
             self.set_ceiling(now, id);
         }
@@ -66,16 +66,16 @@ impl Node {
         let need = |id: &ResourceId| Need { rest: self.rest(now, id), ..self.need(now, id) };
         let write = marks.resign(now, need, self.over(now), |id| self.proof(id));
         self.marks = Some(marks);
-        self.tally.mark_writes += 1;
+        self.counters.tally.mark_writes += 1;
         Some(write)
     }
 
     /// A resource may need another mark than it has.
     pub(super) fn note_mark(&mut self, now: Time, id: &ResourceId) {
         let Some(resource) = self.resources.get_mut(id) else { return };
-        self.tally.claims.add(resource.take_claims());
+        self.counters.tally.claims.add(resource.take_claims());
         if resource.has_untold() {
-            self.untold.insert(id.clone());
+            self.tenure.note_untold(id);
         }
         if let Some(marks) = &mut self.marks {
             let need = Need { epoch: epoch_above(&self.parent, id), ..resource.need() };
@@ -110,7 +110,7 @@ impl Node {
 
     /// When claims open.
     pub(super) fn opens(&self) -> Time {
-        call_context(&self.config, &self.marks, [self.since, self.led], self.sessions).opens()
+        call_context(&self.config, &self.marks, &self.tenure, &self.current_call).opens()
     }
 
     /// The mark of a resource is another one, or may be.
@@ -123,10 +123,9 @@ impl Node {
     /// The need that the mark of a resource has to allow for. Of a resource that nobody has asked for, it is what
     /// may be out from before.
     pub(super) fn need(&self, now: Time, id: &ResourceId) -> Need {
-        let settled =
-            self.config.record.as_ref().is_some_and(|record| {
-                record.knows(id) && record.settles(self.since, self.config.drift) <= now
-            });
+        let settled = self.config.record.as_ref().is_some_and(|record| {
+            record.knows(id) && record.settles(self.tenure.since(), self.config.drift) <= now
+        });
         let rest = if settled { self.rest(now, id) } else { Amount::ZERO };
         if let Some(resource) = self.resources.get(id) {
             return Need { epoch: epoch_above(&self.parent, id), rest, ..resource.need() };
@@ -160,7 +159,9 @@ impl Node {
 
     fn ends_of_rest(&self, now: Time, is_floor: bool) -> Time {
         let record = self.config.record.as_ref();
-        record.map_or(Time::ZERO, |record| record.next_rest(is_floor, self.since, now, self.config.drift))
+        record.map_or(Time::ZERO, |record| {
+            record.next_rest(is_floor, self.tenure.since(), now, self.config.drift)
+        })
     }
 
     /// Whether the holder of a resource that nobody has asked for yet shows what it has of another kind than `template` says:
@@ -178,7 +179,7 @@ impl Node {
     /// The ghost of a resource that nobody has asked for.
     fn unopened(&self, now: Time, id: &ResourceId) -> Option<Ghost> {
         let record = self.config.record.as_ref()?;
-        Some(record.ghost(id, self.since, self.config.drift).at(now))
+        Some(record.ghost(id, self.tenure.since(), self.config.drift).at(now))
     }
 
     /// The proof of the lease that this node has from the one above, or that a leader before this one had.

@@ -264,18 +264,18 @@ impl Node {
 
     /// Tells the nodes at the other ends of those streams where they stand.
     pub(super) fn tell_names(&mut self, which: impl Fn(Peer) -> bool) {
-        for (peer, name) in self.peers.nodes() {
+        for (peer, name) in self.streams.peers.nodes() {
             if which(peer) {
                 // A stream that takes nothing is dropped at its next report.
-                self.peers.say(peer, Down::Notice(self.names.notice(&name)));
+                self.streams.peers.say(peer, Down::Notice(self.names.notice(&name)));
             }
         }
     }
 
     fn tell_name(&mut self, name: &ClientId) {
-        for (peer, of) in self.peers.nodes() {
+        for (peer, of) in self.streams.peers.nodes() {
             if of == *name {
-                self.peers.say(peer, Down::Notice(self.names.notice(name)));
+                self.streams.peers.say(peer, Down::Notice(self.names.notice(name)));
             }
         }
     }

@@ -109,7 +109,7 @@ impl Node {
         self.recalls.0.insert(key, now + time);
         for life in &lives {
             if let Some(peer) = life.peer {
-                self.waiting.forget(peer, Some(std::slice::from_ref(id)));
+                self.streams.waiting.forget(peer, Some(std::slice::from_ref(id)));
             }
             self.with_advanced(now, id, |resource, around| {
                 resource.revoke(now, life.slot, around.cx, around.peers);
@@ -186,7 +186,7 @@ impl Node {
     fn let_speak_again(&mut self, now: Time, id: &ResourceId, holder: &ClientId) {
         let mut peers: Vec<Peer> =
             self.lives(now, id, holder).into_iter().filter_map(|life| life.peer).collect();
-        peers.extend(self.waiting.peers(id, holder));
+        peers.extend(self.streams.waiting.peers(id, holder));
         peers.into_iter().for_each(|peer| self.drop_stream(now, peer));
     }
 

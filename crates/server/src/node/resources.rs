@@ -284,15 +284,15 @@ impl Node {
         id: &ResourceId,
         call: impl FnOnce(&mut Resource, Surroundings<'_>) -> Option<T>,
     ) -> Option<T> {
-        let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
+        let cx = call_context(&self.config, &self.marks, &self.tenure, &self.current_call);
         let entry = self.resources.entries.get_mut(id)?;
-        let answer = call(&mut entry.resource, Surroundings { cx, peers: &mut self.peers });
+        let answer = call(&mut entry.resource, Surroundings { cx, peers: &mut self.streams.peers });
         entry.count(&mut self.resources.holdings);
         entry.note_vacant(&mut self.resources.vacant);
         entry.note_idling(&mut self.resources.idling);
         let is_displaced = answer.is_some() && entry.is_displaced();
         if entry.resource.has_waited() {
-            self.measured.take_from(entry.resource.waited());
+            self.counters.measured.take_from(entry.resource.waited());
         }
         // Nobody keeps anything about the resources of a node that is alone.
         let is_alone = self.marks.is_none() && self.parent.is_none() && !self.resources.coupled;
@@ -311,14 +311,14 @@ impl Node {
         id: &ResourceId,
         call: impl FnOnce(&mut Resource, Surroundings<'_>) -> T,
     ) -> Option<T> {
-        let cx = call_context(&self.config, &self.marks, [self.since, self.led], self.sessions);
+        let cx = call_context(&self.config, &self.marks, &self.tenure, &self.current_call);
         let entry = self.resources.entries.get_mut(id)?;
-        let outcome = call(&mut entry.resource, Surroundings { cx, peers: &mut self.peers });
+        let outcome = call(&mut entry.resource, Surroundings { cx, peers: &mut self.streams.peers });
         entry.count(&mut self.resources.holdings);
         entry.note_vacant(&mut self.resources.vacant);
         entry.note_idling(&mut self.resources.idling);
         if entry.resource.has_waited() {
-            self.measured.take_from(entry.resource.waited());
+            self.counters.measured.take_from(entry.resource.waited());
         }
         Some(outcome)
     }

@@ -48,31 +48,31 @@ impl Resuming {
 impl Node {
     /// Notes that the last output for a stream has left.
     pub fn ready(&mut self, now: Time, peer: Peer) {
-        let Some(noted) = self.peers.ready(peer) else { return };
+        let Some(noted) = self.streams.peers.ready(peer) else { return };
         if noted <= AT_ONCE {
             self.resume(now, peer, noted);
-        } else if self.peers.is_first_to_resume(peer) {
-            self.resuming.line.push_back(peer);
+        } else if self.streams.peers.is_first_to_resume(peer) {
+            self.streams.resuming.line.push_back(peer);
         }
         self.sharing.ready(now, peer);
     }
 
     /// Goes on with one stream, by a slice.
     pub(super) fn work_resuming(&mut self, now: Time) {
-        let Some(peer) = self.resuming.line.pop_front() else { return };
-        if !self.peers.goes_on(peer) {
+        let Some(peer) = self.streams.resuming.line.pop_front() else { return };
+        if !self.streams.peers.goes_on(peer) {
             return;
         }
         self.resume(now, peer, self.config.heartbeat_slice);
-        if self.peers.is_any_noted(peer) && self.peers.is_first_to_resume(peer) {
-            self.resuming.line.push_back(peer);
+        if self.streams.peers.is_any_noted(peer) && self.streams.peers.is_first_to_resume(peer) {
+            self.streams.resuming.line.push_back(peer);
         }
     }
 
     /// Looks at so many of the resources that were noted for a stream, and takes up its heartbeat at the end of each round of them:
     /// of one that is slow there may always be some.
     fn resume(&mut self, now: Time, peer: Peer, most: usize) {
-        let put_off = self.peers.take_noted(peer, most);
+        let put_off = self.streams.peers.take_noted(peer, most);
         for id in &put_off.resources {
             self.with(now, id, |resource, around| {
                 if let Some(slot) = resource.listener(peer) {

@@ -162,12 +162,12 @@ impl Node {
         NodeStatus {
             node: self.config.name.clone(),
             epoch: self.config.epoch,
-            leading_seconds: now.since(self.since).as_secs_f64(),
+            leading_seconds: now.since(self.tenure.since()).as_secs_f64(),
             config_version: self.repository.version(),
             later_config: self.later_config(),
             names: self.names.status(),
             resources_in_all: self.resources.len(),
-            tally: self.tally,
+            tally: self.counters.tally,
             resources: Vec::new(),
         }
     }

@@ -3,7 +3,7 @@
 use lessor_proto::message::{
     Ask, Down, Hello, HolderKind, Refusal, Release, Report, StreamReport, UnitsAsked, Up, Welcome,
 };
-use lessor_proto::{ClientId, Incarnation, ReportId, ResourceId, Time};
+use lessor_proto::{ClientId, ReportId, ResourceId, Time};
 
 use super::Node;
 use super::parent::Above;
@@ -11,7 +11,6 @@ use super::resources::Surroundings;
 use super::waiting::Wait;
 use crate::domain_sync::DomainEvent;
 use crate::marks::Marks;
-use crate::measured::{Measured, RefusalKind};
 use crate::resource::{earliest, shows_earlier};
 use crate::streams::{Beat, Output, Peer, Stream};
 
@@ -28,31 +27,30 @@ impl Node {
 
     /// Somebody has opened a stream. Another one of the same life of the same holder is dropped.
     pub fn connect(&mut self, now: Time, hello: Hello) -> Peer {
-        let name = (hello.kind, hello.holder.clone());
-        let peer = self.peers.open(hello.clone());
+        let (peer, before) = self.streams.open(hello.clone());
         self.sharing.note(now, DomainEvent::Opened { peer, hello });
-        if let Some(before) = self.by_holder.insert((name.0, name.1, self.incarnation(peer)), peer) {
+        if let Some(before) = before {
             self.drop_stream(now, before);
         }
         let welcome = self.welcome(now);
-        self.peers.say(peer, Down::Welcome(welcome));
+        self.streams.peers.say(peer, Down::Welcome(welcome));
         self.tell_names(|told| told == peer);
-        self.tally.streams += 1;
+        self.counters.tally.streams += 1;
         peer
     }
 
     /// Something came up a stream.
     pub fn receive(&mut self, now: Time, peer: Peer, up: Up) {
-        if self.peers.get(peer).is_none() {
+        if self.streams.peers.get(peer).is_none() {
             return;
         }
-        self.tally.received += 1;
+        self.counters.tally.received += 1;
         let goes_on = match up {
             Up::Hello(_) => false,
             Up::Report(report) => self.on_report(now, peer, report),
             Up::Release { id, resources } => {
                 self.give_back(now, peer, Some(id), resources);
-                self.peers.say(peer, Down::Released { id })
+                self.streams.peers.say(peer, Down::Released { id })
             }
             Up::Domains(report) => {
                 self.on_domains(now, peer, report);
@@ -75,8 +73,8 @@ impl Node {
     /// The holder at the other end may hold these no more, whatever it says that it wants: what it has is recalled, and stays
     /// charged until it acknowledges that, or its lease has ended.
     pub fn revoke(&mut self, now: Time, peer: Peer, resources: &[ResourceId]) {
-        self.waiting.forget(peer, Some(resources));
-        if let Some(stream) = self.peers.get_mut(peer) {
+        self.streams.waiting.forget(peer, Some(resources));
+        if let Some(stream) = self.streams.peers.get_mut(peer) {
             // It may come to have a place, or another life of it, only later.
             resources.iter().for_each(|id| stream.revoked.insert(id));
         }
@@ -91,7 +89,7 @@ impl Node {
 
     /// A stream has ended. What was granted on it stays charged.
     pub fn disconnect(&mut self, now: Time, peer: Peer) {
-        if let Some(stream) = self.peers.remove(peer) {
+        if let Some(stream) = self.streams.peers.remove(peer) {
             self.forget_stream(now, peer, stream);
         }
     }
@@ -109,11 +107,11 @@ impl Node {
     /// Looks at one resource whose time has come, if there is one, or takes up a part of a heartbeat, or of what was put off for
     /// a stream. What is to be said then comes out of [`Node::poll_said`].
     pub fn look_next(&mut self, now: Time) {
-        let is_else_due = self.resources.next_due(now).is_some() || self.heartbeats.is_due(now);
-        if self.resuming.take_turn(is_else_due) {
+        let is_else_due = self.resources.next_due(now).is_some() || self.streams.heartbeats.is_due(now);
+        if self.streams.resuming.take_turn(is_else_due) {
             return self.work_resuming(now);
         }
-        if self.heartbeats.take_turn(now, self.resources.next_due(now).is_some()) {
+        if self.streams.heartbeats.take_turn(now, self.resources.next_due(now).is_some()) {
             return self.work_heartbeats(now);
         }
         if let Some(id) = self.resources.next_due(now) {
@@ -126,21 +124,19 @@ impl Node {
     /// Whether the time of some resource or heartbeat has come, or something that was put off is to be looked at.
     #[must_use]
     pub fn is_look_due(&self, now: Time) -> bool {
-        self.resources.next_deadline().is_some_and(|at| at <= now)
-            || self.heartbeats.is_due(now)
-            || self.resuming.is_any()
+        self.resources.next_deadline().is_some_and(|at| at <= now) || self.streams.is_look_due(now)
     }
 
     /// Whether something waits for a stream to take something.
     #[must_use]
     pub fn awaits_streams(&self) -> bool {
-        self.peers.is_any_waiting()
+        self.streams.peers.is_any_waiting()
     }
 
     fn next_output(&mut self, now: Time, looks: bool) -> Option<Output> {
         loop {
-            if let Some(output) = self.peers.poll() {
-                self.tally.sent += u64::from(matches!(output, Output::Send { .. }));
+            if let Some(output) = self.streams.peers.poll() {
+                self.counters.tally.sent += u64::from(matches!(output, Output::Send { .. }));
                 return Some(output);
             }
             self.hear_those_who_waited(now);
@@ -156,7 +152,7 @@ impl Node {
             match self.poll_parent(now) {
                 Some(action) => return Some(Output::Parent(action)),
                 // What has changed above may have to be told below.
-                None if looks && self.is_look_due(now) || self.peers.is_any_sendable() => {}
+                None if looks && self.is_look_due(now) || self.streams.peers.is_any_sendable() => {}
                 None => return None,
             }
         }
@@ -168,34 +164,33 @@ impl Node {
         let resources = self.resources.next_deadline();
         let parent = self.parent.as_ref().map(Above::next_deadline);
         let marks = self.marks.as_ref().and_then(Marks::next_deadline);
-        let (waiting, heartbeats) = (self.waiting.next_deadline(), self.heartbeats.next_deadline());
-        let (resuming, sharing) = (self.resuming.next_deadline(), self.sharing.next_deadline());
-        earliest([resources, parent, marks, waiting, heartbeats, resuming, sharing])
+        let (streams, sharing) = (self.streams.next_deadline(), self.sharing.next_deadline());
+        earliest([resources, parent, marks, streams, sharing])
     }
 
     /// When the holder at the other end of a stream was last heard of; absent where nothing is granted on it.
     #[must_use]
     pub fn last_heard(&self, peer: Peer) -> Option<Time> {
-        let attached = self.peers.get(peer)?.attached.as_slice();
+        let attached = self.streams.peers.get(peer)?.attached.as_slice();
         attached.iter().filter_map(|id| self.resources.get(id)?.last_heard(peer)).max()
     }
 
     /// The number of grants that were made to the holder at the other end of a stream, and wait until the stream takes something.
     #[must_use]
     pub fn waiting_grants(&self, peer: Peer) -> usize {
-        self.peers.get(peer).map_or(0, Stream::waiting_grants)
+        self.streams.peers.get(peer).map_or(0, Stream::waiting_grants)
     }
 
     /// The number of open streams.
     #[must_use]
     pub fn streams(&self) -> usize {
-        self.peers.len()
+        self.streams.peers.len()
     }
 
     /// The number of open streams of holders of an earlier version, which know fewer kinds of message.
     #[must_use]
     pub fn older_streams(&self) -> usize {
-        self.peers.older()
+        self.streams.peers.older()
     }
 
     /// The time of a resource on the timeline has come.
@@ -209,7 +204,7 @@ impl Node {
     }
 
     fn on_report(&mut self, now: Time, peer: Peer, report: StreamReport) -> bool {
-        let Some(stream) = self.peers.get(peer) else { return false };
+        let Some(stream) = self.streams.peers.get(peer) else { return false };
         let (id, renew_all) = (report.id, report.renew_all);
         let is_meant = report.target_epoch.is_none_or(|epoch| epoch == self.config.epoch);
         if report.reports.is_empty() && renew_all && is_meant && stream.hello.kind == HolderKind::Client {
@@ -223,9 +218,9 @@ impl Node {
             self.hear_of_node(now, &ask.holder, ask.line, incarnation);
         }
         if ask.target_epoch.is_some_and(|epoch| epoch != self.config.epoch) {
-            self.tally.misdirected += 1;
+            self.counters.tally.misdirected += 1;
             let welcome = self.welcome(now);
-            return self.peers.say(peer, Down::Welcome(welcome));
+            return self.streams.peers.say(peer, Down::Welcome(welcome));
         }
         let epoch = self.config.epoch;
         if now < self.opens() && ask.reports.iter().any(|report| shows_earlier(report, epoch)) {
@@ -233,9 +228,8 @@ impl Node {
             return false;
         }
         if let Err(refusal) = self.admit_on(now, peer, &ask) {
-            self.tally.refused += 1;
-            self.measured.add(Measured::Refusal(RefusalKind::of(&refusal)));
-            return self.peers.say(peer, Down::Refused { id, why: refusal.to_string() });
+            self.counters.refuse(&refusal);
+            return self.streams.peers.say(peer, Down::Refused { id, why: refusal.to_string() });
         }
         for report in &ask.reports {
             self.hear(now, peer, &ask, report);
@@ -248,7 +242,7 @@ impl Node {
 
     /// Whether what a stream's holder asks for may be heard.
     pub(super) fn admit_on(&mut self, now: Time, peer: Peer, ask: &Ask) -> Result<(), Refusal> {
-        if let Some(stream) = self.peers.get(peer) {
+        if let Some(stream) = self.streams.peers.get(peer) {
             let is_fresh = |report: &&Report| !stream.attached.contains(&report.resource);
             let fresh = ask.reports.iter().filter(is_fresh).count();
             let (count, limit) = (stream.attached.as_slice().len() + fresh, self.config.resources_per_stream);
@@ -290,21 +284,21 @@ impl Node {
             None
         });
         if let Some(wait) = wait.flatten() {
-            self.waiting.put(peer, ask, report, wait);
+            self.streams.waiting.put(peer, ask, report, wait);
         }
     }
 
     /// Whether something may be lent to the holder at the other end: it has lost no right, and no operator holds it back.
     fn may_borrow(&self, now: Time, peer: Peer, holder: &ClientId, id: &ResourceId) -> bool {
-        let is_revoked = self.peers.get(peer).is_some_and(|stream| stream.revoked.contains(id));
+        let is_revoked = self.streams.peers.get(peer).is_some_and(|stream| stream.revoked.contains(id));
         !is_revoked && !self.recalls.holds_back(now, id, holder)
     }
 
     fn give_back(&mut self, now: Time, peer: Peer, report_id: Option<ReportId>, resources: Vec<ResourceId>) {
-        self.waiting.forget(peer, Some(&resources));
+        self.streams.waiting.forget(peer, Some(&resources));
         let event = DomainEvent::Released { peer, resources: resources.clone() };
         self.sharing.note(now, event);
-        let Some(stream) = self.peers.get_mut(peer) else { return };
+        let Some(stream) = self.streams.peers.get_mut(peer) else { return };
         for id in &resources {
             stream.attached.remove(id);
             stream.revoked.remove(id);
@@ -317,7 +311,7 @@ impl Node {
 
     /// The holder at the other end asks for units.
     fn on_units(&mut self, now: Time, peer: Peer, asked: &UnitsAsked) {
-        let holder = self.peers.get(peer).map(|stream| &stream.hello.holder);
+        let holder = self.streams.peers.get(peer).map(|stream| &stream.hello.holder);
         if holder.is_some_and(|holder| self.recalls.holds_back(now, &asked.resource, holder)) {
             return;
         }
@@ -328,27 +322,21 @@ impl Node {
     }
 
     fn on_bye(&mut self, now: Time, peer: Peer) {
-        let resources = self.peers.get(peer).map(|stream| stream.attached.as_slice().to_vec());
+        let resources = self.streams.peers.get(peer).map(|stream| stream.attached.as_slice().to_vec());
         self.give_back(now, peer, None, resources.unwrap_or_default());
     }
 
     /// This end ends the stream.
     pub(super) fn drop_stream(&mut self, now: Time, peer: Peer) {
-        if let Some(stream) = self.peers.close(peer) {
+        if let Some(stream) = self.streams.peers.close(peer) {
             self.forget_stream(now, peer, stream);
         }
     }
 
     fn forget_stream(&mut self, now: Time, peer: Peer, stream: Stream) {
-        self.heartbeats.forget(peer, &stream);
-        let Stream { hello, attached, .. } = stream;
-        self.waiting.forget(peer, None);
+        self.streams.forget(peer, &stream);
         self.sharing.note(now, DomainEvent::Closed { peer });
-        let key = (hello.kind, hello.holder, hello.incarnation);
-        if self.by_holder.get(&key) == Some(&peer) {
-            self.by_holder.remove(&key);
-        }
-        for id in attached.as_slice() {
+        for id in stream.attached.as_slice() {
             self.with_unsaid(id, |resource, _| {
                 resource.advance(now);
                 resource.detach(peer);
@@ -356,15 +344,11 @@ impl Node {
         }
     }
 
-    fn incarnation(&self, peer: Peer) -> Incarnation {
-        self.peers.get(peer).map_or(Incarnation::default(), |stream| stream.hello.incarnation)
-    }
-
     fn welcome(&self, now: Time) -> Welcome {
         let opens = self.opens();
         let claims_open = now >= opens;
         let claims_open_in = (!claims_open).then(|| opens.since(now));
         let (epoch, features) = (self.config.epoch, self.config.features);
-        Welcome { epoch, claims_open, claims_open_in, heartbeat: self.heartbeat, features }
+        Welcome { epoch, claims_open, claims_open_in, heartbeat: self.streams.heartbeat, features }
     }
 }

@@ -16,7 +16,6 @@ use lessor_proto::message::{Ask, Down, Report};
 use lessor_proto::{ClientId, ResourceId, Time};
 
 use super::{Node, Peer};
-use crate::measured::{Measured, RefusalKind};
 use crate::record::Unknown;
 
 /// Reports that wait: the last of each stream and resource.
@@ -113,26 +112,25 @@ impl Node {
             if let Some(resource) = self.resources.get_mut(id) {
                 resource.forget_room();
             }
-            self.waiting.release(id);
+            self.streams.waiting.release(id);
         }
     }
 
     /// Hears those who have waited long enough.
     pub(super) fn hear_those_who_waited(&mut self, now: Time) {
-        self.waiting.release_learnt(now);
-        if self.waiting.ready.is_empty() {
+        self.streams.waiting.release_learnt(now);
+        if self.streams.waiting.ready.is_empty() {
             return;
         }
-        for (peer, ask) in std::mem::take(&mut self.waiting.ready) {
-            if self.peers.get(peer).is_none() {
+        for (peer, ask) in std::mem::take(&mut self.streams.waiting.ready) {
+            if self.streams.peers.get(peer).is_none() {
                 continue;
             }
             // The configuration may have changed meanwhile.
             if let Err(refusal) = self.admit_on(now, peer, &ask) {
-                self.tally.refused += 1;
-                self.measured.add(Measured::Refusal(RefusalKind::of(&refusal)));
+                self.counters.refuse(&refusal);
                 let (id, why) = (ask.report_id.unwrap_or_default(), refusal.to_string());
-                self.peers.say(peer, Down::Refused { id, why });
+                self.streams.peers.say(peer, Down::Refused { id, why });
                 continue;
             }
             // An operator may hold its holder back since it said that.

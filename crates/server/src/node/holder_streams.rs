@@ -1,0 +1,72 @@
+//! The streams of the holders of a node: who is connected, and what of each waits for its turn.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lessor_proto::message::{Hello, HolderKind};
+use lessor_proto::{ClientId, Incarnation, Time};
+
+use super::heartbeats::Heartbeats;
+use super::resuming::Resuming;
+use super::waiting::Waiting;
+use crate::config::NodeConfig;
+use crate::resource::earliest;
+use crate::streams::{Peer, Peers, Stream};
+
+/// All streams of holders, and the work that is left to be done for them.
+#[derive(Clone, Debug)]
+pub(super) struct HolderStreams {
+    pub(super) peers: Peers,
+    /// The stream of each life of each holder.
+    by_holder: BTreeMap<(HolderKind, ClientId, Incarnation), Peer>,
+    /// The interval at which streams should be heard of.
+    pub(super) heartbeat: Duration,
+    pub(super) heartbeats: Heartbeats,
+    pub(super) resuming: Resuming,
+    /// Claims that wait for a write.
+    pub(super) waiting: Waiting,
+}
+
+// === impl HolderStreams ===
+
+impl HolderStreams {
+    /// None, of which each should be heard of at that interval.
+    pub(super) fn new(config: &NodeConfig, heartbeat: Duration) -> HolderStreams {
+        HolderStreams {
+            peers: Peers::new(config.features, config.rules),
+            by_holder: BTreeMap::new(),
+            heartbeat,
+            heartbeats: Heartbeats::default(),
+            resuming: Resuming::default(),
+            waiting: Waiting::default(),
+        }
+    }
+
+    /// Opens a stream. Returns the one that the same life of the same holder had before, as well.
+    pub(super) fn open(&mut self, hello: Hello) -> (Peer, Option<Peer>) {
+        let key = (hello.kind, hello.holder.clone(), hello.incarnation);
+        let peer = self.peers.open(hello);
+        (peer, self.by_holder.insert(key, peer))
+    }
+
+    /// Forgets what waits of a stream that is gone.
+    pub(super) fn forget(&mut self, peer: Peer, stream: &Stream) {
+        self.heartbeats.forget(peer, stream);
+        self.waiting.forget(peer, None);
+        let hello = &stream.hello;
+        let key = (hello.kind, hello.holder.clone(), hello.incarnation);
+        if self.by_holder.get(&key) == Some(&peer) {
+            self.by_holder.remove(&key);
+        }
+    }
+
+    /// Whether a heartbeat is to be gone on with, or something that was put off for a stream.
+    pub(super) fn is_look_due(&self, now: Time) -> bool {
+        self.heartbeats.is_due(now) || self.resuming.is_any()
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Time> {
+        let (waiting, heartbeats) = (self.waiting.next_deadline(), self.heartbeats.next_deadline());
+        earliest([waiting, heartbeats, self.resuming.next_deadline()])
+    }
+}
