@@ -9,7 +9,9 @@
 
 mod callers;
 mod domains;
+mod health;
 mod hold_kind;
+mod identity;
 mod leader_state;
 mod leadership;
 mod liveness;
@@ -30,8 +32,7 @@ mod watchdog;
 use std::fmt;
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -43,25 +44,25 @@ use tracing::{debug, warn};
 
 use self::callers::Callers;
 use self::domains::{DomainRoom, Notice};
+use self::health::{BrokenNotice, Health};
 use self::hold_kind::HoldKind;
+use self::identity::TaskIdentity;
 pub(super) use self::leader_state::Upward;
 use self::leader_state::{KnownLeader, LeaderState};
 pub(super) use self::liveness::LONGEST_PAUSE;
 pub use self::liveness::NotAlive;
-use self::liveness::Pulse;
 use self::lookout::Lookout;
 pub use self::lookout::Summary;
 pub(super) use self::mailbox::{Letter, Mailbox};
 pub(in crate::shell) use self::parts::PART;
 pub use self::readiness::NotReady;
-use self::readiness::Reach;
 use self::reloads::Reloads;
 pub(super) use self::stream_key::StreamKey;
 use self::traffic::Traffic;
 pub(super) use self::traffic::{Rpc, Side, StreamEnd};
 use self::turns::Turns;
 use super::build::Build;
-use super::etcd::{Authority, TemplateStatus};
+use super::etcd::Authority;
 use crate::node::{ConnectionMark, Node, NodeConfig};
 use crate::repository::Repository;
 
@@ -74,26 +75,11 @@ pub struct Driver {
     lookout: Lookout,
     /// Beside it: what clients tell each other of domains.
     domains: DomainRoom,
-    /// When the node is to be polled if nothing else happens.
-    alarm: watch::Sender<Time>,
-    /// The configuration of the node, kept outside the lock: it never changes.
-    config: NodeConfig,
-    /// The address that clients are told.
-    advertise: String,
+    identity: TaskIdentity,
     /// Until when this task may act; absent: it is the only one.
     authority: Option<Arc<Authority>>,
-    etcd_healthy: AtomicBool,
-    /// The fault of the state directory, if it has one; absent: there is no directory.
-    state: Mutex<Option<Option<String>>>,
-    draining: AtomicBool,
-    reach: Reach,
+    health: Health,
     reloads: Reloads,
-    /// The state of the templates at etcd, if they are followed there.
-    templates: OnceLock<watch::Receiver<TemplateStatus>>,
-    pulse: Pulse,
-    /// The program that this is.
-    build: Build,
-    broken: watch::Sender<bool>,
     traffic: Traffic,
     turns: Turns,
     callers: Callers,
@@ -141,9 +127,6 @@ struct HeldState<'a> {
     _notice: BrokenNotice<'a>,
 }
 
-/// The notice that the node is broken, when it is dropped in a panic.
-struct BrokenNotice<'a>(&'a watch::Sender<bool>);
-
 // === impl HeldState ===
 
 impl Deref for HeldState<'_> {
@@ -157,16 +140,6 @@ impl Deref for HeldState<'_> {
 impl DerefMut for HeldState<'_> {
     fn deref_mut(&mut self) -> &mut LeaderState {
         &mut self.state
-    }
-}
-
-// === impl BrokenNotice ===
-
-impl Drop for BrokenNotice<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.send_replace(true);
-        }
     }
 }
 
@@ -201,25 +174,15 @@ impl Driver {
         authority: Option<Arc<Authority>>,
         (leader_state, notices): (LeaderState, mpsc::UnboundedReceiver<Notice>),
     ) -> Driver {
-        let reach = Reach::new(config.parent.is_some());
         Driver {
             known: leader_state.published(),
             lookout: Lookout::default(),
             leader_state: Mutex::new(leader_state),
             domains: DomainRoom::new(notices),
-            alarm: watch::Sender::new(Time::MAX),
-            config,
-            advertise,
+            health: Health::new(config.parent.is_some()),
+            identity: TaskIdentity::new(config, advertise),
             authority,
-            etcd_healthy: AtomicBool::new(true),
-            state: Mutex::new(None),
-            draining: AtomicBool::new(false),
-            reach,
             reloads: Reloads::default(),
-            templates: OnceLock::new(),
-            pulse: Pulse::default(),
-            build: Build::default(),
-            broken: watch::Sender::new(false),
             traffic: Traffic::default(),
             turns: Turns::default(),
             callers: Callers::default(),
@@ -228,30 +191,29 @@ impl Driver {
 
     /// The program that this is, and the node with the servers above it.
     pub(super) fn identity(&self) -> (&Build, &str, &[Arc<str>]) {
-        let above = self.config.parent.as_ref().map_or(&[][..], |parent| &parent.servers);
-        (&self.build, &self.config.name, above)
+        self.identity.named()
     }
 
     /// Says what program this is.
     pub(super) fn set_build(&mut self, build: Build) {
-        self.build = build;
+        self.identity.build = build;
     }
 
     /// The limits on one request.
     #[must_use]
     pub fn limits(&self) -> &Limits {
-        &self.config.message
+        &self.identity.config.message
     }
 
     /// The resources that one stream may have.
     pub(super) fn resources_per_stream(&self) -> usize {
-        self.config.resources_per_stream
+        self.identity.config.resources_per_stream
     }
 
     /// The whereabouts of the leader. The lock of the node is not taken.
     #[must_use]
     pub fn whereabouts(&self) -> Whereabouts {
-        let node = Some(self.config.name.clone());
+        let node = Some(self.identity.config.name.clone());
         if self.leader_state.is_poisoned() {
             return Whereabouts {
                 leader: Leader::default(),
@@ -262,7 +224,8 @@ impl Driver {
             };
         }
         let (known, now) = (self.known.load(), clock::now());
-        let is_leader = known.epoch.is_some_and(|epoch| self.acts(epoch, now)) && self.is_at(&known.leader);
+        let is_leader =
+            known.epoch.is_some_and(|epoch| self.acts(epoch, now)) && self.identity.is_at(&known.leader);
         let clock = is_leader.then_some(now);
         Whereabouts { leader: known.leader.clone(), is_leader, epoch: known.epoch, node, clock }
     }
@@ -317,7 +280,7 @@ impl Driver {
 
     /// From here on it is not ready, though it answers what still comes.
     pub fn start_draining(&self) {
-        self.draining.store(true, Ordering::Relaxed);
+        self.health.drain();
     }
 
     /// Gives back the memory of what has ended, once a second until stopped.
@@ -333,7 +296,7 @@ impl Driver {
                 warn!("clean-up ends: the node is broken");
                 return;
             }
-            self.pulse.beat();
+            self.health.pulse.beat();
         }
     }
 
@@ -347,7 +310,7 @@ impl Driver {
         let known = self.known.load();
         match known.is_here || self.leader_state.is_poisoned() {
             true => Ok(()),
-            false => Err(Unanswered::NotLeading(self.another(known.leader.clone()))),
+            false => Err(Unanswered::NotLeading(self.identity.another(known.leader.clone()))),
         }
     }
 
@@ -364,7 +327,7 @@ impl Driver {
     ) -> Result<(R, Time), Unanswered> {
         let held = self.with_state_for(kind, None, |leader_state, now| match &mut leader_state.node {
             Some(node) if self.acts(node.epoch(), now) => Ok(call(node, now, leader_state.clocks.wall())),
-            _ => Err(Unanswered::NotLeading(self.another(leader_state.leader()))),
+            _ => Err(Unanswered::NotLeading(self.identity.another(leader_state.leader()))),
         })?;
         held.outcome.map(|outcome| (outcome, held.ended))
     }
@@ -404,18 +367,9 @@ impl Driver {
         self.authority.as_ref().is_none_or(|authority| until(authority).is_some_and(|until| now < until))
     }
 
-    fn is_at(&self, leader: &Leader) -> bool {
-        leader.address.as_ref() == Some(&self.advertise)
-    }
-
-    /// The leader instead of this task, as far as it knows: not itself, when its authority has lapsed.
-    fn another(&self, leader: Leader) -> Leader {
-        if self.is_at(&leader) { Leader::default() } else { leader }
-    }
-
     fn leader_state(&self) -> Result<HeldState<'_>, Unanswered> {
         let state = self.leader_state.lock().map_err(|_| Unanswered::Broken)?;
-        Ok(HeldState { state, _notice: BrokenNotice(&self.broken) })
+        Ok(HeldState { state, _notice: self.health.broken_notice() })
     }
 
     /// Whether the node has failed one of its own checks: it answers nothing any more.
@@ -426,13 +380,12 @@ impl Driver {
 
     /// Waits until the node has failed one of its own checks.
     pub async fn until_broken(&self) {
-        // It never errs: the sender is ours.
-        let _ = self.broken.subscribe().wait_for(|&is_broken| is_broken).await;
+        self.health.until_broken().await;
     }
 }
 
 impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Driver").field("node", &self.config.name).finish_non_exhaustive()
+        f.debug_struct("Driver").field("node", &self.identity.config.name).finish_non_exhaustive()
     }
 }

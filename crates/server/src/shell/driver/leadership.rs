@@ -1,8 +1,6 @@
 //! The taking over and the giving up of leadership by a task.
 
 use lessor_proto::Epoch;
-use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
 
 use lessor_proto::message::Leader;
 use tokio::sync::mpsc;
@@ -30,13 +28,13 @@ impl Driver {
     /// This task has been elected, and those before it have left `record`.
     pub(in crate::shell) fn lead(&self, epoch: Epoch, record: Record) -> Result<(), Unanswered> {
         self.with_state(HoldKind::Election, |leader_state, now| {
-            leader_state.follow(Leader::at(self.advertise.clone()), Some(epoch));
+            leader_state.follow(self.identity.as_leader(), Some(epoch));
             let config = NodeConfig {
                 epoch,
                 marks: true,
                 line: self.authority.as_ref().and_then(|authority| authority.line_of(record.line)),
-                record: Some(Record::left(record, self.config.authority)),
-                ..self.config.clone()
+                record: Some(Record::left(record, self.identity.config.authority)),
+                ..self.identity.config.clone()
             };
             if let Some(upward) = &leader_state.upward {
                 // Nobody carries it out when the server has been told to end.
@@ -84,26 +82,24 @@ impl Driver {
 
     /// Whether etcd does what is asked of it.
     pub(in crate::shell) fn hear_of_etcd(&self, healthy: bool) {
-        self.etcd_healthy.store(healthy, Ordering::Relaxed);
+        self.health.note_etcd(healthy);
     }
 
     /// The same for monitors; absent: no etcd is asked for anything.
     #[must_use]
     pub fn is_etcd_healthy(&self) -> Option<bool> {
-        self.authority.as_ref().map(|_| self.etcd_healthy.load(Ordering::Relaxed))
+        self.authority.as_ref().map(|_| self.health.is_etcd_healthy())
     }
 
     /// Notes the fault of the state directory, if it has one. Returns whether that is news.
     pub(in crate::shell) fn hear_of_state(&self, fault: Option<&str>) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = state.replace(fault.map(str::to_owned)).flatten();
-        before.is_some() != fault.is_some()
+        self.health.note_state(fault)
     }
 
     /// The fault of the state directory, if it has one; absent: there is no directory.
     #[must_use]
     pub fn state_fault(&self) -> Option<Option<String>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.health.state_fault()
     }
 
     /// The leader of `epoch` asked for a write of the record, and it was made or was not.

@@ -77,7 +77,7 @@ impl Driver {
         }
         let age = self.pulse_age();
         // Nobody leaves marks in a drain, which ends by itself.
-        match age > self.pulse.longest && !self.draining.load(Ordering::Relaxed) {
+        match age > self.health.pulse.longest && !self.health.is_draining() {
             true => Err(NotAlive::Stalled(age)),
             false => Ok(()),
         }
@@ -85,11 +85,11 @@ impl Driver {
 
     /// The time since the runtime last did something.
     pub(in crate::shell) fn pulse_age(&self) -> Duration {
-        self.pulse.age(clock::now())
+        self.health.pulse.age(clock::now())
     }
 
     /// Takes the runtime to be stalled after so long a pause.
     pub(in crate::shell) fn set_longest_pause(&mut self, longest: Duration) {
-        self.pulse.longest = longest;
+        self.health.pulse.longest = longest;
     }
 }

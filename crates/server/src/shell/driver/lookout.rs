@@ -199,7 +199,11 @@ impl Driver {
                 Some(node) => scan.step(at, node),
                 None => {
                     let epoch = leader_state.epoch().unwrap_or_default();
-                    Some(NodeStatus::of_nobody(&self.config.name, epoch, leader_state.repository.version()))
+                    Some(NodeStatus::of_nobody(
+                        &self.identity.config.name,
+                        epoch,
+                        leader_state.repository.version(),
+                    ))
                 }
             };
             let streams = leader_state.streams();

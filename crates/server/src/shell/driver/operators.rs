@@ -28,7 +28,7 @@ impl Driver {
 
     /// The address of the task that leads, if that is another and known.
     pub(in crate::shell) fn leader_elsewhere(&self) -> Option<String> {
-        self.another(self.known.load().leader.clone()).address
+        self.identity.another(self.known.load().leader.clone()).address
     }
 
     /// Lets a holder have of a resource again what is due to it. Returns whether it was held back.

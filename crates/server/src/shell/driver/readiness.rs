@@ -4,7 +4,6 @@
 //! not ready. One that has met it is, whatever becomes of the node above: its clients live on the lease that it has, and
 //! would find no more elsewhere.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use super::Driver;
@@ -78,7 +77,7 @@ impl Driver {
     /// # Errors
     /// With the reason, where they do not.
     pub fn readiness(&self) -> Result<(), NotReady> {
-        if self.draining.load(Ordering::Relaxed) {
+        if self.health.is_draining() {
             return Err(NotReady::Ending);
         }
         if self.leader_state.is_poisoned() {
@@ -90,22 +89,22 @@ impl Driver {
         if self.template_status().is_some_and(|status| status.in_force == 0) {
             return Err(NotReady::NoTemplates);
         }
-        self.reach.fault().map_or(Ok(()), |faults| Err(NotReady::Unreached(faults)))
+        self.health.reach.fault().map_or(Ok(()), |faults| Err(NotReady::Unreached(faults)))
     }
 
     /// Whether a server of the node above has answered since the start; absent: there is none.
     #[must_use]
     pub fn has_reached_parent(&self) -> Option<bool> {
-        self.config.parent.as_ref().map(|_| self.reach.fault().is_none())
+        self.identity.config.parent.as_ref().map(|_| self.health.reach.fault().is_none())
     }
 
     /// A server of the node above has answered.
     pub(in crate::shell) fn reach_parent(&self) {
-        self.reach.set(None);
+        self.health.reach.set(None);
     }
 
     /// No server of the node above has answered; what came of each.
     pub(in crate::shell) fn miss_parent(&self, faults: String) {
-        self.reach.set(Some(faults));
+        self.health.reach.set(Some(faults));
     }
 }

@@ -1,5 +1,6 @@
 //! The repositories that were put in force, and those that could not be.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use super::{Driver, Unanswered};
 use crate::repository::Repository;
 use crate::shell::etcd::TemplateStatus;
 
-/// The outcomes of reloads.
+/// The outcomes of reloads, and the place from which they come.
 #[derive(Debug)]
 pub(super) struct Reloads {
     failed: AtomicU64,
@@ -20,6 +21,8 @@ pub(super) struct Reloads {
     has_succeeded: AtomicBool,
     /// When something was put in force last, in milliseconds since 1970.
     succeeded_at: AtomicU64,
+    /// The state of the templates at etcd, if they are followed there.
+    templates: OnceLock<watch::Receiver<TemplateStatus>>,
 }
 
 // === impl Reloads ===
@@ -31,6 +34,7 @@ impl Default for Reloads {
             failed: AtomicU64::new(0),
             has_succeeded: AtomicBool::new(true),
             succeeded_at: AtomicU64::new(date()),
+            templates: OnceLock::new(),
         }
     }
 }
@@ -76,13 +80,13 @@ impl Driver {
     /// The templates are followed at etcd, and this says how that goes.
     pub(in crate::shell) fn follow_templates(&self, status: watch::Receiver<TemplateStatus>) {
         // They are followed once.
-        let _ = self.templates.set(status);
+        let _ = self.reloads.templates.set(status);
     }
 
     /// The state of the templates at etcd; absent: they are not followed there.
     #[must_use]
     pub fn template_status(&self) -> Option<TemplateStatus> {
-        self.templates.get().map(|status| status.borrow().clone())
+        self.reloads.templates.get().map(|status| status.borrow().clone())
     }
 
     /// Whether the last repository that was to be put in force is, and the date since 1970 of the last that was.

@@ -22,11 +22,11 @@ impl Driver {
     pub(in crate::shell) fn connect(&self, hello: &Hello) -> Result<(StreamKey, Arc<Mailbox>), Unanswered> {
         let connected = self.with_state(HoldKind::Stream, |leader_state, now| {
             // Looked at under the lock: a stream is closed by a drain, or not opened.
-            if self.draining.load(Ordering::Relaxed) {
+            if self.health.is_draining() {
                 return Err(Unanswered::Ending);
             }
             if !leader_state.node.as_ref().is_some_and(|node| self.acts(node.epoch(), now)) {
-                return Err(Unanswered::NotLeading(self.another(leader_state.leader())));
+                return Err(Unanswered::NotLeading(self.identity.another(leader_state.leader())));
             }
             leader_state.connect(now, hello.clone()).map_err(Unanswered::Refused)
         });
@@ -94,7 +94,7 @@ impl Driver {
     ) -> Result<R, Unanswered> {
         match (leader_state.peer(key), &mut leader_state.node) {
             (Some(peer), Some(node)) if self.acts(node.epoch(), now) => Ok(call(node, now, peer)),
-            _ => Err(Unanswered::NotLeading(self.another(leader_state.leader()))),
+            _ => Err(Unanswered::NotLeading(self.identity.another(leader_state.leader()))),
         }
     }
 }

@@ -39,6 +39,8 @@ const MOST_TURNS: usize = 10_000;
 /// The work that waits for the driver's task, and how long turns have taken.
 #[derive(Debug)]
 pub(in crate::shell) struct Turns {
+    /// When the node is to be polled if nothing else happens.
+    alarm: watch::Sender<Time>,
     /// There is something to do.
     work: Notify,
     /// Streams that have taken what came out for them last, of which the node has not heard.
@@ -59,6 +61,7 @@ pub(in crate::shell) struct Turns {
 impl Default for Turns {
     fn default() -> Turns {
         Turns {
+            alarm: watch::Sender::new(Time::MAX),
             work: Notify::new(),
             taken: Mutex::default(),
             is_any_taken: AtomicBool::new(false),
@@ -141,7 +144,7 @@ impl Driver {
 
     /// Takes turns when there is something to do, until stopped.
     pub(crate) async fn keep_time(self: Arc<Driver>, mut stopped: watch::Receiver<bool>) {
-        let mut alarm = self.alarm.subscribe();
+        let mut alarm = self.turns.alarm.subscribe();
         loop {
             let at = *alarm.borrow_and_update();
             tokio::select! {
@@ -221,7 +224,7 @@ impl Driver {
         }
         // Under the lock, or an older deadline could take the place of this one.
         if std::mem::replace(&mut leader_state.deadline, deadline) != deadline {
-            self.alarm.send_if_modified(|at| std::mem::replace(at, deadline) > deadline);
+            self.turns.alarm.send_if_modified(|at| std::mem::replace(at, deadline) > deadline);
         }
         let metered = metered.map(|(meter, began, timing)| (meter().saturating_sub(began), timing));
         let measured = leader_state.node.as_mut().map(Node::take_measured);
