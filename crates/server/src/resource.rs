@@ -49,6 +49,7 @@ mod status;
 mod step;
 mod streaming;
 mod supply;
+mod terms;
 mod units;
 
 use std::sync::Arc;
@@ -61,13 +62,12 @@ use lessor_proto::{Amount, ReportId, ResourceId, Time};
 use self::claims::GhostClaims;
 use self::earlier::EarlierLeaders;
 use self::holders::{Claimed, Holders, Moved};
-use self::idlers::Idlers;
 use self::kind::CountedKind;
 use self::learning::Learning;
 use self::pusher::Pusher;
-use self::said::SaidDemands;
 use self::spare::Lending;
 use self::supply::Supply;
+use self::terms::GrantTerms;
 use crate::config::learning;
 use crate::ledger::{Account, Ceiling, Ghost, Ledger, Part};
 use crate::measured::Measurements;
@@ -102,10 +102,7 @@ pub use crate::domain_sync::{DomainStatus, DomainsStatus};
 #[derive(Clone, Debug)]
 pub struct Resource {
     id: ResourceId,
-    /// Absent when the repository does not cover it any more: nothing is granted, and it goes when its leases have.
-    template: Option<Arc<Template>>,
-    /// The last template it had.
-    terms: Arc<Template>,
+    terms: GrantTerms,
     ledger: Ledger,
     /// Those who hold or want some of it.
     holders: Holders,
@@ -116,10 +113,6 @@ pub struct Resource {
     pusher: Pusher,
     /// The holders to which capacity that nobody wants is lent.
     lending: Lending,
-    /// The holders that make room if there is none.
-    idlers: Idlers,
-    /// The demands that were said, of holders whose demands are cut.
-    said: SaidDemands,
     learning: Learning,
     /// The claims of what is left from before.
     claims: GhostClaims,
@@ -173,14 +166,11 @@ impl Resource {
             counted,
             pusher: Pusher::new(now),
             lending: Lending::default(),
-            idlers: Idlers::default(),
-            said: SaidDemands::default(),
             learning: Learning::new(cx.since, cx.since + learning),
             claims: GhostClaims::default(),
             earlier: EarlierLeaders::new(earlier_here),
             saturation: Saturation::default(),
-            terms: Arc::clone(&template),
-            template: Some(template),
+            terms: GrantTerms::new(template),
         };
         resource.holders.share_part(&resource.terms);
         resource.divide();
@@ -190,13 +180,12 @@ impl Resource {
     /// Changes the template; absent: the repository does not cover the resource any more. Below another node its lease is given
     /// back then, as far as those below give theirs back.
     pub(crate) fn set_template(&mut self, template: Option<Arc<Template>>, cx: CallContext<'_>) {
-        let had_one = self.template.is_some();
-        self.template = template;
+        let had_one = self.terms.is_covered();
         let mut moves_ranks = true;
-        if let Some(template) = self.template.clone() {
+        if let Some(template) = template {
             self.holders.configure(&template);
             moves_ranks = !(had_one && template.is_but_for_capacity_and_caps(&self.terms));
-            let before = std::mem::replace(&mut self.terms, template);
+            let before = self.terms.cover(template);
             self.change_domains(&before);
             self.change_kind(&before);
             self.cap_anew(&before, cx);
@@ -204,6 +193,7 @@ impl Resource {
                 self.ask_for_lease(cx);
             }
         } else {
+            self.terms.uncover();
             self.holders.set_policy(SharePolicy::FairShare);
         }
         self.ledger.set_limit(self.limit());
@@ -338,7 +328,7 @@ impl Resource {
     }
 
     pub(crate) fn template(&self) -> Option<&Arc<Template>> {
-        self.template.as_ref()
+        self.terms.covering()
     }
 
     /// The terms that its template says, or said last.

@@ -145,7 +145,7 @@ impl Resource {
         }
         if shares.capacity() <= 0.0 {
             return match self.ledger.ghost() {
-                _ if self.template.is_none() => BoundBy::NoTemplate,
+                _ if !self.terms.is_covered() => BoundBy::NoTemplate,
                 Amount::ZERO if self.is_leased() => BoundBy::LeaseAbove,
                 Amount::ZERO => BoundBy::Level,
                 _ => BoundBy::Ghost,

@@ -139,7 +139,7 @@ impl Resource {
             session: self.holders.children().mark(child.session),
             way: if self.pusher.peer(slot).is_some() { "stream" } else { "poll" },
             wants: child.demands().wants(),
-            is_cut: self.said.is_cut(slot),
+            is_cut: self.holders.said().is_cut(slot),
             weight: child.demands().weight(),
             told: self.holds(slot).as_f64(),
             charged: child.account().charge().as_f64(),
@@ -222,7 +222,7 @@ impl Resource {
     /// The division of it.
     pub(crate) fn division(&self) -> Division {
         let (shares, ledger) = (self.holders.shares(), &self.ledger);
-        let configured = self.template.as_ref().map(|template| template.capacity.as_f64());
+        let configured = self.template().map(|template| template.capacity.as_f64());
         let limited = |amount: Amount| ledger.limit().map(|_| amount.as_f64());
         let band = |priority| BandLevel {
             priority,

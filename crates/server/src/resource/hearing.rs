@@ -55,7 +55,7 @@ impl Resource {
         self.holders.touch(now);
         self.lending.set_peak(slot, None);
         self.bar(slot, cx);
-        self.said.forget(slot);
+        self.holders.said_mut().forget(slot);
         if cx.config.rules.keep(Rule::RevokedWantsNothing) {
             self.set_demands(slot, Demands::from_bands(&[Band::NOTHING]));
         }
@@ -253,8 +253,6 @@ impl Resource {
     pub(super) fn forget(&mut self, slot: Slot) {
         self.stop_telling(slot);
         self.lending.forget(slot);
-        self.idlers.remove(slot);
-        self.said.forget(slot);
         self.earlier.forget(slot);
         let kept = self.claims.forget(slot);
         self.ledger.give_back(kept);

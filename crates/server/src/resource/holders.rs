@@ -18,6 +18,8 @@ use std::time::Duration;
 use lessor_algorithms::{SharePolicy, Shares};
 use lessor_proto::{Amount, Time};
 
+use super::idlers::Idlers;
+use super::said::SaidDemands;
 use super::slab::Slot;
 use crate::ledger::{Account, Ledger};
 use crate::repository::Template;
@@ -43,6 +45,10 @@ pub(super) struct Holders {
     touched: Time,
     /// The number of times that a life of a holder went on after another had begun.
     duplicates: u64,
+    /// Those that make room if there is none.
+    idlers: Idlers,
+    /// The demands that were said, of those whose demands are cut.
+    said: SaidDemands,
 }
 
 /// Whether what all holders want together has moved: then so have the shares, and the node above is to be told.
@@ -63,6 +69,8 @@ impl Holders {
             step: 0.0,
             touched: now,
             duplicates: 0,
+            idlers: Idlers::default(),
+            said: SaidDemands::default(),
         }
     }
 
@@ -112,6 +120,8 @@ impl Holders {
 
     /// The holder at `slot` is forgotten, which is charged for nothing any more.
     pub(super) fn remove(&mut self, slot: Slot) -> Moved {
+        self.idlers.remove(slot);
+        self.said.forget(slot);
         self.leave(slot);
         self.rotation.leave(slot);
         self.rotation.spoil();
@@ -175,6 +185,26 @@ impl Holders {
     /// The same, to take one.
     pub(super) fn rotation_mut(&mut self) -> &mut UnitRotation {
         &mut self.rotation
+    }
+
+    /// Those that make room if there is none.
+    pub(super) fn idlers(&self) -> &Idlers {
+        &self.idlers
+    }
+
+    /// The same, to note one or to take one.
+    pub(super) fn idlers_mut(&mut self) -> &mut Idlers {
+        &mut self.idlers
+    }
+
+    /// The demands that were said, of those whose demands are cut.
+    pub(super) fn said(&self) -> &SaidDemands {
+        &self.said
+    }
+
+    /// The same, to note one.
+    pub(super) fn said_mut(&mut self) -> &mut SaidDemands {
+        &mut self.said
     }
 
     /// Shares are as `template` says from here on.

@@ -49,7 +49,8 @@ impl Resource {
     /// The holder at `slot` has been heard of, or looked after.
     pub(super) fn note_idler(&mut self, slot: Slot) {
         if self.is_idler(slot) {
-            self.idlers.insert(slot, self.pusher.peer(slot).is_some());
+            let listens = self.pusher.peer(slot).is_some();
+            self.holders.idlers_mut().insert(slot, listens);
         }
     }
 
@@ -57,7 +58,7 @@ impl Resource {
     pub(crate) fn make_room(&mut self, beside: Option<&str>) -> bool {
         let mut spared = Vec::new();
         let found = loop {
-            match self.idlers.pop() {
+            match self.holders.idlers_mut().pop() {
                 Some(slot) if !self.is_idler(slot) => {}
                 Some(slot) if beside.is_some_and(|name| self.holders.at(slot).name == name) => {
                     spared.push(slot);
@@ -72,7 +73,7 @@ impl Resource {
 
     /// Whether some of those that were idle when they were last heard of may be still.
     pub(crate) fn has_idlers(&self) -> bool {
-        !self.idlers.is_empty()
+        !self.holders.idlers().is_empty()
     }
 
     /// Makes room for another life of `holder` by one that idles. Returns whether there was one.

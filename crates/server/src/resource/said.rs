@@ -44,7 +44,7 @@ impl SaidDemands {
 impl Resource {
     /// The holder at `slot` has said `bands`.
     pub(super) fn note_said(&mut self, slot: Slot, bands: &Bands) {
-        self.said.note(slot, bands, &self.terms);
+        self.holders.said_mut().note(slot, bands, &self.terms);
     }
 
     /// Lets the demands of all holders count by the caps of the terms in force, if those before had others. Only those whose demands
@@ -55,7 +55,7 @@ impl Resource {
             return;
         }
         let slots: Vec<Slot> = self.holders.children().iter_slots().map(|(slot, _)| slot).collect();
-        let mut cut_before = std::mem::take(&mut self.said.0);
+        let mut cut_before = std::mem::take(self.holders.said_mut()).0;
         for slot in slots {
             let cut = cut_before.remove(&slot);
             let was_cut = cut.is_some();
@@ -75,7 +75,7 @@ impl Resource {
                 self.take_up(moved);
             }
             if is_cut {
-                self.said.0.insert(slot, said);
+                self.holders.said_mut().0.insert(slot, said);
             }
             self.rank(slot);
         }

@@ -102,10 +102,10 @@ impl Resource {
         let safe = self.safe_capacity();
         let advised = self.advised();
         // Without a limit on the sum, what the template says.
-        let configured = if self.template.is_some() { self.terms.shared() } else { Amount::ZERO };
+        let configured = if self.terms.is_covered() { self.terms.shared() } else { Amount::ZERO };
         ResourceStatus {
             resource: self.id.to_string(),
-            template: self.template.as_ref().map(|template| template.glob.to_string()),
+            template: self.template().map(|template| template.glob.to_string()),
             kind: match self.terms.kind {
                 Kind::Rate => "rate",
                 Kind::Gauge => "gauge",

@@ -234,7 +234,7 @@ impl Resource {
     /// Whether a template covers the resource.
     fn hands_out(&self) -> bool {
         let is_leased = self.is_leased() && !self.ledger.rules().keep(Rule::CoveredLease);
-        self.template.is_some() || is_leased
+        self.terms.is_covered() || is_leased
     }
 
     /// The template says from here on that the sum is limited: below another node the capacity is a lease.
