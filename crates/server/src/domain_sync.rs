@@ -17,9 +17,11 @@ mod origin;
 mod part;
 mod remainder;
 mod rounds;
+mod schedule;
 mod shared;
 mod state;
 mod subscriber;
+mod subscribers;
 mod sum;
 mod sync;
 

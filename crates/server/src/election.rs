@@ -56,6 +56,7 @@ mod event;
 pub mod files;
 mod following;
 pub mod lag;
+mod last_leader;
 mod leadership;
 mod left;
 mod leg;
@@ -82,6 +83,7 @@ pub use self::event::{Event, Leader, Ticket};
 use self::call::{Action, Answer, Call, Failure, Watched};
 use self::context::StepContext;
 use self::following::{Following, Seen};
+use self::last_leader::LastLeader;
 use self::leadership::{Leadership, Lease};
 use self::outbox::{Outbox, PendingCall};
 use self::pace::Pace;
@@ -107,10 +109,7 @@ pub struct Candidate {
     comes_back: bool,
     /// The leader that was announced last.
     leader: Option<Leader>,
-    /// The revision at which the key was made that was last seen, whoever made it.
-    last: Option<u64>,
-    /// The same of the last leader whose clock is known.
-    heard: Option<u64>,
+    last: LastLeader,
     /// The bounds that are known of the clocks of leaders.
     bounds: ClockBounds,
     out: Outbox,
@@ -161,8 +160,7 @@ impl Candidate {
             stands_from: Time::ZERO,
             comes_back: false,
             leader: None,
-            last: None,
-            heard: None,
+            last: LastLeader::default(),
             bounds: ClockBounds::default(),
             out: Outbox::new(config.call_timeout),
             config,
@@ -266,7 +264,7 @@ impl Candidate {
     /// than one that cannot.
     pub fn hear_clock(&mut self, epoch: Epoch, asked: Time, shown: Time) {
         self.bounds.note(epoch, asked, shown, self.config.drift);
-        self.heard = self.last;
+        self.last.hear();
     }
 
     /// The date is this. It is asked for nothing but a number above all that holders have heard of.

@@ -29,9 +29,11 @@ mod action;
 mod config;
 pub mod deference;
 mod drafts;
+mod heads;
 mod lane;
 mod loading;
 pub mod mutation;
+mod outbox;
 mod presence;
 mod watching;
 
@@ -43,9 +45,11 @@ use lessor_proto::Time;
 pub use self::action::{FollowerAction, FollowerEvent, RevisionCheck};
 pub use self::config::{FollowerConfig, TaskStanding};
 use self::drafts::Drafts;
+use self::heads::{KnownHeads, Refusing};
 use self::lane::{Job, Lane};
 use self::loading::{Loading, Stage, Target};
 use self::mutation::FollowerRule;
+use self::outbox::FollowerOutbox;
 use self::presence::Presence;
 use self::watching::Watching;
 use crate::election::call::{Answer, Call, Failure, Stored, Watched};
@@ -62,30 +66,14 @@ pub struct TemplateFollower {
     reports: Lane,
     watching: Watching,
     presence: Presence,
-    /// The head that was seen last.
-    seen: Option<RevisionHead>,
-    in_force: Option<RevisionHead>,
-    refused: Option<Refusing>,
-    /// The head below the one in force of which was said that it is not followed.
-    behind: Option<RevisionHead>,
+    heads: KnownHeads,
     loading: Option<Loading>,
     drafts: Drafts,
     /// Documents that were checked and found good, the last first: they are not read again.
     checked: VecDeque<CheckedDocument>,
     /// When the head was read last.
     read_at: Option<Time>,
-    numbered: u64,
-    actions: VecDeque<FollowerAction>,
-    events: VecDeque<FollowerEvent>,
-}
-
-/// A head that is refused.
-#[derive(Clone, Debug)]
-struct Refusing {
-    head: Option<RevisionHead>,
-    refused: RefusedRevision,
-    /// It could not be read, and perhaps can be later.
-    is_damaged: bool,
+    out: FollowerOutbox,
 }
 
 /// A document that can be put in force.
@@ -111,17 +99,12 @@ impl TemplateFollower {
             reports: Lane::default(),
             watching: Watching::new(now),
             presence: Presence::new(now),
-            seen: None,
-            in_force: None,
-            refused: None,
-            behind: None,
+            heads: KnownHeads::default(),
             loading: None,
             drafts: Drafts::default(),
             checked: VecDeque::new(),
             read_at: None,
-            numbered: 0,
-            actions: VecDeque::new(),
-            events: VecDeque::new(),
+            out: FollowerOutbox::default(),
         }
     }
 
@@ -134,7 +117,7 @@ impl TemplateFollower {
         repository: Repository,
     ) -> TemplateFollower {
         let mut follower = TemplateFollower::new(now, config);
-        follower.in_force = Some(last.head);
+        follower.heads = KnownHeads::in_force_is(last.head);
         follower.keep(last.document.blob, last.text.as_str().into(), repository);
         follower
     }
@@ -148,21 +131,19 @@ impl TemplateFollower {
     /// The revision in force, if one is.
     #[must_use]
     pub fn in_force(&self) -> Option<RevisionHead> {
-        self.in_force
+        self.heads.in_force()
     }
 
     /// The revision that it refuses, if it does.
     #[must_use]
     pub fn refused(&self) -> Option<&RefusedRevision> {
-        self.refused.as_ref().map(|refusing| &refusing.refused)
+        self.heads.refused()
     }
 
     /// Whether the number in force stands at etcd with another content.
     #[must_use]
     pub fn is_in_conflict(&self) -> bool {
-        let same =
-            |seen: RevisionHead| self.in_force.is_some_and(|it| it.number == seen.number && it != seen);
-        self.seen.is_some_and(same)
+        self.heads.is_in_conflict()
     }
 
     /// When the head was read last.
@@ -180,8 +161,8 @@ impl TemplateFollower {
     /// of its node has in force that stands.
     #[must_use]
     pub fn stands(&self, now: Time) -> bool {
-        let Some(in_force) = self.in_force else { return false };
-        let refused = self.refused.as_ref().map_or(0, |refusing| refusing.refused.number);
+        let Some(in_force) = self.heads.in_force() else { return false };
+        let refused = self.refused().map_or(0, |refused| refused.number);
         refused <= in_force.number || !self.presence.has_one_ahead(now, refused)
     }
 
@@ -194,7 +175,7 @@ impl TemplateFollower {
         }
         self.presence.expire(now);
         self.begin_loading();
-        if let Some(action) = self.actions.pop_front() {
+        if let Some(action) = self.out.next_action() {
             return Some(action);
         }
         let (is_read, (job, call)) = match self.reads.is_free(now).then(|| self.next_read(now)).flatten() {
@@ -210,7 +191,7 @@ impl TemplateFollower {
     /// When it wants to be polled again, if nothing comes in.
     #[must_use]
     pub fn next_deadline(&self) -> Time {
-        if !self.actions.is_empty() {
+        if self.out.is_any_action() {
             return Time::ZERO;
         }
         let wants = self.loading.as_ref().is_some_and(Loading::wants_call) || self.drafts.is_to_be_read();
@@ -221,7 +202,7 @@ impl TemplateFollower {
 
     /// The next event, if there is one.
     pub fn next_event(&mut self) -> Option<FollowerEvent> {
-        self.events.pop_front()
+        self.out.next_event()
     }
 
     /// Something came of a call.
@@ -231,7 +212,7 @@ impl TemplateFollower {
             match result {
                 Ok(answer) => {
                     if self.lane(is_read).succeeded() && is_read {
-                        self.events.push_back(FollowerEvent::Healthy);
+                        self.out.tell(FollowerEvent::Healthy);
                     }
                     self.answered(now, pending.sent, pending.job, answer);
                 }
@@ -267,8 +248,7 @@ impl TemplateFollower {
     }
 
     fn next_id(&mut self) -> u64 {
-        self.numbered += 1;
-        self.numbered
+        self.out.next_id()
     }
 
     fn next_read(&mut self, now: Time) -> Option<(Job, Call)> {
@@ -308,9 +288,9 @@ impl TemplateFollower {
 
     fn report(&self) -> TaskReport {
         let mut report = self.presence.report(&self.config);
-        report.in_force = self.in_force.map_or(0, |head| head.number);
-        report.stands = self.in_force.is_some() && self.presence.standing.stands;
-        report.head_seen = self.seen.map_or(0, |head| head.number);
+        report.in_force = self.heads.in_force().map_or(0, |head| head.number);
+        report.stands = self.heads.in_force().is_some() && self.presence.standing.stands;
+        report.head_seen = self.heads.seen.map_or(0, |head| head.number);
         report.refused = self.refused().cloned();
         report.drafts = self.drafts.verdicts().cloned().collect();
         report
@@ -340,20 +320,19 @@ impl TemplateFollower {
         self.watching.was_read(now, self.config.rules.keep(FollowerRule::LookAgain));
         let id = self.next_id();
         if let Some(id) = self.watching.watch.replace(id) {
-            self.actions.push_back(FollowerAction::Unwatch { id });
+            self.out.act(FollowerAction::Unwatch { id });
         }
         let (prefix, from_revision) = (self.config.keys.head(), revision + 1);
-        self.actions.push_back(FollowerAction::Watch { id, prefix, from_revision });
+        self.out.act(FollowerAction::Watch { id, prefix, from_revision });
         self.drafts.look();
         // What was damaged may have been mended.
-        self.refused.take_if(|refusing| refusing.is_damaged);
+        self.heads.forget_damage();
         match stored {
             Some(stored) => self.see(&stored),
             None => {
-                if self.seen.take().is_some() {
-                    self.events.push_back(FollowerEvent::NoHead);
+                if self.heads.forget_seen() {
+                    self.out.tell(FollowerEvent::NoHead);
                 }
-                self.refused = None;
             }
         }
     }
@@ -375,16 +354,12 @@ impl TemplateFollower {
     }
 
     fn consider(&mut self, head: RevisionHead) {
-        self.seen = Some(head);
+        let is_refused = self.heads.see(head);
         // What is being read of another one would be in force nowhere else, if etcd was restored.
         self.loading.take_if(|loading| loading.is_of_another(&head));
-        let is_refused = self.refused.as_ref().is_some_and(|refusing| refusing.head == Some(head));
-        if !is_refused {
-            self.refused = None;
-        }
         let forward_only = self.config.rules.keep(FollowerRule::ForwardOnly);
-        match self.in_force {
-            Some(current) if current == head => self.behind = None,
+        match self.heads.in_force() {
+            Some(current) if current == head => self.heads.catch_up(),
             Some(current) if head.number == current.number => {
                 let why = format!(
                     "revision {} is in force with {}, and stands at etcd with {}: its history was rewritten",
@@ -394,9 +369,9 @@ impl TemplateFollower {
                 self.note_refusal(Refusing { head: Some(head), refused, is_damaged: false });
             }
             Some(current) if head.number < current.number && forward_only => {
-                if self.behind.replace(head) != Some(head) {
+                if self.heads.fall_behind(head) {
                     let (found, in_force) = (head.number, current.number);
-                    self.events.push_back(FollowerEvent::Behind { found, in_force });
+                    self.out.tell(FollowerEvent::Behind { found, in_force });
                 }
             }
             _ if is_refused => {}
@@ -409,7 +384,7 @@ impl TemplateFollower {
         self.lane(is_read).failed(now, nonce);
         self.presence.failed(job, &failure);
         if is_read && self.reads.note_failure() {
-            self.events.push_back(FollowerEvent::Faulty(failure));
+            self.out.tell(FollowerEvent::Faulty(failure));
         }
     }
 }

@@ -21,6 +21,7 @@
 mod header;
 mod known;
 mod need;
+mod schedule;
 mod writes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,6 +38,7 @@ use crate::repository::Kind;
 use self::header::{Heading, UnknownUntil};
 use self::known::KnownMark;
 pub(crate) use self::need::{Need, Over};
+use self::schedule::WriteSchedule;
 
 /// A change of the record that waits for its outcome.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -54,14 +56,7 @@ pub struct MarkWrite {
 pub(crate) struct Marks {
     marks: BTreeMap<ResourceId, KnownMark>,
     header: Heading,
-    /// Whose mark is to be raised.
-    due: BTreeSet<ResourceId>,
-    /// When what is due is written.
-    due_at: Time,
-    /// Nothing is written before then.
-    not_before: Time,
-    /// Whose mark is to be lowered, and when.
-    falling: BTreeSet<(Time, ResourceId)>,
+    schedule: WriteSchedule,
     in_flight: Option<(MarkWrite, Over)>,
     last_ticket: u64,
     resigned: bool,
@@ -73,8 +68,6 @@ pub(crate) struct Marks {
     beyond: BTreeSet<ResourceId>,
     /// The record may say of these that something is left from before.
     rests: BTreeSet<ResourceId>,
-    /// When it is looked at again what is left from before; absent: never.
-    looks_at: Option<Time>,
 }
 
 /// The outcome of a write.
@@ -88,8 +81,6 @@ pub(crate) struct Settled {
     pub(crate) unknown: Unknown,
 }
 
-/// The time after the first due mark at which all that is due is written.
-const WINDOW: Duration = Duration::from_millis(2);
 /// A mark is lowered when it was too high for so long.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -124,6 +115,8 @@ impl Marks {
         let past = record.longest().classes();
         let past = past.map(|(class, length)| (class, record.after(since, length, config.drift)));
         let earlier = earlier(since, config);
+        let falling = record.marks.keys().map(|id| (ends(id), id.clone())).collect();
+        let looks_at = (!record.marks.is_empty()).then(|| record.settles(since, config.drift));
         Marks {
             marks: record.marks.iter().map(found).collect(),
             header: Heading {
@@ -139,10 +132,7 @@ impl Marks {
                 earlier_doubtful: !earlier.is_empty(),
                 earlier,
             },
-            due: BTreeSet::new(),
-            due_at: since,
-            not_before: since,
-            falling: record.marks.keys().map(|id| (ends(id), id.clone())).collect(),
+            schedule: WriteSchedule::new(since, falling, looks_at),
             in_flight: None,
             last_ticket: 0,
             resigned: false,
@@ -150,7 +140,6 @@ impl Marks {
             heeds_versions: config.rules.keep(Rule::NewestConfig),
             beyond: BTreeSet::new(),
             rests: BTreeSet::new(),
-            looks_at: (!record.marks.is_empty()).then(|| record.settles(since, config.drift)),
         }
     }
 
@@ -187,7 +176,7 @@ impl Marks {
             }
         }
         if longest.passes(before) {
-            self.hurry(now);
+            self.schedule.hurry(now);
         }
     }
 
@@ -199,7 +188,7 @@ impl Marks {
         }
         past.retain(|&(past, end)| past.passes(longest) || until < end);
         past.push((longest, until));
-        self.hurry(now);
+        self.schedule.hurry(now);
     }
 
     /// That configuration is in force from here on.
@@ -207,7 +196,7 @@ impl Marks {
         self.outdated = self.heeds_versions && version < self.header.config_version;
         if self.header.config_version < version {
             self.header.config_version = version;
-            self.hurry(now);
+            self.schedule.hurry(now);
         }
     }
 
@@ -217,14 +206,14 @@ impl Marks {
         self.header.untold = if until.is_none() { unknown } else { Unknown::Nothing };
         self.header.unknown_until.extend(unknown, until.unwrap_or(Time::ZERO));
         if self.header.unknown_until.at(now) > self.header.says_unknown() {
-            self.hurry(now);
+            self.schedule.hurry(now);
         }
     }
 
     /// Names no earlier leaders any more: what they have left is not what their record says.
     pub(crate) fn forget_earlier(&mut self, now: Time) {
         self.header.forget_earlier();
-        self.hurry(now);
+        self.schedule.hurry(now);
     }
 
     /// The longest leases of which the record says for certain that they may be out, beyond the marks where it says that.
@@ -259,9 +248,8 @@ impl Marks {
         }
         let short = need.amount > least || need.lasting > lasting;
         // What cannot be granted would be waited for by the next leader.
-        if (need.is_felt || opening) && short && !self.outdated && !self.due.contains(id) {
-            self.due.insert(id.clone());
-            self.hurry(now);
+        if (need.is_felt || opening) && short && !self.outdated && self.schedule.raise(id) {
+            self.schedule.hurry(now);
         }
         let is_old = least > Amount::ZERO && need.epoch > epoch;
         match (is_old || need.is_exceeded_by(most), falling) {
@@ -275,16 +263,8 @@ impl Marks {
 
     fn set_falling(&mut self, id: &ResourceId, at: Option<Time>) {
         let Some(mark) = self.marks.get_mut(id) else { return };
-        if let Some(before) = std::mem::replace(&mut mark.falling, at) {
-            self.falling.remove(&(before, id.clone()));
-        }
-        if let Some(at) = at {
-            self.falling.insert((at, id.clone()));
-        }
-    }
-
-    fn hurry(&mut self, now: Time) {
-        self.due_at = self.due_at.min(now + WINDOW);
+        let before = std::mem::replace(&mut mark.falling, at);
+        self.schedule.lower(id, before, at);
     }
 }
 

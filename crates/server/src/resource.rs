@@ -262,7 +262,7 @@ impl Resource {
                 .holders
                 .children()
                 .locate(holder)
-                .filter(|&slot| self.holders.at(slot).session == incarnation),
+                .filter(|&slot| self.holders.at(slot).life.session == incarnation),
             _ => self
                 .holders
                 .children()

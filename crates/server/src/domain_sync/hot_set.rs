@@ -44,22 +44,22 @@ impl HotSet {
 
     /// Whether a member has been told of everything.
     pub(super) fn is_known(&self, member: &Subscriber) -> bool {
-        member.hot_seen == Some(self.next())
+        member.hot.seen == Some(self.next())
     }
 
     /// Puts what a member was not told of where it is to be told from.
     pub(super) fn catch_up(&self, member: &mut Subscriber, hot: &BTreeSet<Arc<str>>) {
-        match member.hot_seen {
+        match member.hot.seen {
             Some(seen) if seen >= self.first => {
                 let missed = usize::try_from(seen - self.first).unwrap_or(usize::MAX);
-                member.hot_changes.extend(self.log.range(missed.min(self.log.len())..).cloned());
+                member.hot.changes.extend(self.log.range(missed.min(self.log.len())..).cloned());
             }
             _ => {
                 member.begins = true;
-                member.hot_changes = hot.iter().map(|name| (Arc::clone(name), true)).collect();
+                member.hot.changes = hot.iter().map(|name| (Arc::clone(name), true)).collect();
             }
         }
-        member.hot_seen = Some(self.next());
+        member.hot.seen = Some(self.next());
     }
 
     fn next(&self) -> u64 {
@@ -77,7 +77,7 @@ mod tests {
 
     fn told(member: &mut Subscriber) -> Vec<String> {
         let sign = |(name, is_hot): (Arc<str>, bool)| format!("{}{name}", if is_hot { "+" } else { "-" });
-        std::mem::take(&mut member.hot_changes).into_iter().map(sign).collect()
+        std::mem::take(&mut member.hot.changes).into_iter().map(sign).collect()
     }
 
     fn member() -> Subscriber {

@@ -22,6 +22,7 @@ use super::marking::Marking;
 use super::origin::DeltaOrigin;
 use super::state::DomainState;
 use super::subscriber::{PendingUpdate, Subscriber};
+use super::subscribers::Subscribers;
 use crate::mutation::{self, Rules};
 use crate::streams::Peer;
 
@@ -57,10 +58,7 @@ pub(crate) struct SharedDomains {
     domains: BTreeMap<Arc<str>, DomainState>,
     pub(super) hot: BTreeSet<Arc<str>>,
     hot_set: HotSet,
-    members: BTreeMap<Peer, Subscriber>,
-    by_origin: BTreeMap<DeltaOrigin, Peer>,
-    /// The peers that are to be told something, by the time for it.
-    due: BTreeSet<(Time, Peer)>,
+    members: Subscribers,
     /// Of which domains those that use them are to be told when.
     rounds: BTreeSet<(Time, Arc<str>)>,
     /// The walks through many that go on, or are due.
@@ -87,9 +85,7 @@ impl SharedDomains {
             domains: BTreeMap::new(),
             hot: BTreeSet::new(),
             hot_set: HotSet::default(),
-            members: BTreeMap::new(),
-            by_origin: BTreeMap::new(),
-            due: BTreeSet::new(),
+            members: Subscribers::default(),
             rounds: BTreeSet::new(),
             walks: Walks::from(now + SWEEP),
             rules,
@@ -128,7 +124,7 @@ impl SharedDomains {
         }
         let version = self.policies.version();
         let mut concerned = Vec::new();
-        for (&peer, member) in &mut self.members {
+        for (peer, member) in self.members.iter_mut() {
             if member.passed_over == Some(version) {
                 member.begin_anew();
                 concerned.push(peer);
@@ -150,11 +146,11 @@ impl SharedDomains {
             }
         };
         // Nothing overtakes on a stream: lower numbers are of who begins again, and knows nothing of what was told before.
-        if self.members.get(&peer).is_some_and(|member| report.id <= member.heard) {
+        if self.members.get(peer).is_some_and(|member| report.id <= member.heard) {
             self.leave(peer);
         }
-        self.join(now, peer, &origin);
-        let Some(member) = self.members.get_mut(&peer) else { return };
+        self.members.join(now, peer, &origin);
+        let Some(member) = self.members.get_mut(peer) else { return };
         (member.heard, member.heard_at) = (report.id, now);
         let before = std::mem::replace(&mut member.census, census);
         self.below = added(less(self.below, before), census);
@@ -173,13 +169,8 @@ impl SharedDomains {
 
     /// Nobody listens on `peer` any more. What was said there still counts.
     pub(crate) fn leave(&mut self, peer: Peer) {
-        let Some(member) = self.members.remove(&peer) else { return };
-        self.below = less(self.below, member.census);
-        if let Some(at) = member.due {
-            self.due.remove(&(at, peer));
-        }
-        if self.by_origin.get(&member.origin) == Some(&peer) {
-            self.by_origin.remove(&member.origin);
+        if let Some(member) = self.members.leave(peer) {
+            self.below = less(self.below, member.census);
         }
     }
 
@@ -187,29 +178,26 @@ impl SharedDomains {
     pub(crate) fn wake(&self) -> Option<Time> {
         let is_any = !self.domains.is_empty() || !self.members.is_empty();
         let walk = if is_any { Some(self.walks.due()) } else { None };
-        let due = self.due.first().map(|&(at, _)| at);
+        let due = self.members.next_deadline();
         let round = self.rounds.first().map(|&(at, _)| at);
         due.into_iter().chain(walk).chain(round).chain(self.hot_set.due()).chain(self.uplink.due()).min()
     }
 
     /// The next one who is to be told something; the caller either tells it or puts it off.
     pub(crate) fn next_due(&mut self, now: Time) -> Option<Peer> {
-        let &(at, peer) = self.due.first().filter(|(at, _)| *at <= now)?;
-        self.due.remove(&(at, peer));
-        self.members.get_mut(&peer)?.due = None;
-        Some(peer)
+        self.members.next_due(now)
     }
 
     /// The stream of `peer` takes nothing now. What is to be told is kept until [`SharedDomains::resume`].
     pub(crate) fn put_off(&mut self, peer: Peer) {
-        if let Some(member) = self.members.get_mut(&peer) {
+        if let Some(member) = self.members.get_mut(peer) {
             member.is_put_off = true;
         }
     }
 
     /// The stream of `peer` takes something again.
     pub(crate) fn resume(&mut self, now: Time, peer: Peer) {
-        let member = self.members.get_mut(&peer);
+        let member = self.members.get_mut(peer);
         if member.is_some_and(|member| std::mem::take(&mut member.is_put_off)) {
             self.schedule(peer, now);
         }
@@ -218,7 +206,7 @@ impl SharedDomains {
     /// Returns the news for `peer`: everything, or as much as goes into a message, and the rest soon.
     pub(crate) fn news(&mut self, now: Time, peer: Peer) -> Option<DomainNews> {
         let all = self.all();
-        let member = self.members.get_mut(&peer)?;
+        let member = self.members.get_mut(peer)?;
         let count = count_for(member, all);
         self.hot_set.catch_up(member, &self.hot);
         let mut news = DomainNews {
@@ -239,7 +227,7 @@ impl SharedDomains {
             member.serves.retain(|name| self.hot.contains(name));
         }
         while news.hot.len() + news.calm.len() < MOST_DOMAINS
-            && let Some((name, is_hot)) = member.hot_changes.pop_first()
+            && let Some((name, is_hot)) = member.hot.changes.pop_first()
         {
             match is_hot {
                 true => news.hot.push(name),
@@ -270,14 +258,6 @@ impl SharedDomains {
         Some(news)
     }
 
-    fn join(&mut self, now: Time, peer: Peer, origin: &DeltaOrigin) {
-        if self.members.contains_key(&peer) {
-            return;
-        }
-        self.members.insert(peer, Subscriber::new(now, origin.clone()));
-        self.by_origin.insert(origin.clone(), peer);
-    }
-
     /// Takes up the hits that one client says of one domain.
     fn take(&mut self, now: Time, peer: Option<Peer>, origin: &DeltaOrigin, hits: DomainHits) {
         let name = hits.domain;
@@ -293,7 +273,7 @@ impl SharedDomains {
         let is_hot = self.hot.contains(&name);
         let state = self.domains.get_mut(&name).expect("it has just been made");
         if hits.all {
-            state.succeed(origin, |other| self.by_origin.contains_key(other));
+            state.succeed(origin, |other| self.members.of(other).is_some());
         }
         let taken = state.take(now, origin, (hits.all, is_hot), &hits.entries);
         if *origin != DeltaOrigin::Above {
@@ -301,7 +281,7 @@ impl SharedDomains {
         }
         if is_hot {
             let crowd = if state.users() < CROWD { 0 } else { state.users() };
-            let soon = state.told_at + PER_USER * u32::try_from(crowd).unwrap_or(u32::MAX);
+            let soon = state.schedule.told_at + PER_USER * u32::try_from(crowd).unwrap_or(u32::MAX);
             let at = if taken.is_entered { soon.max(now) } else { now + PACE };
             self.expect(&name, at);
             if let Some(peer) = peer.filter(|_| taken.is_new || hits.all) {
@@ -332,9 +312,9 @@ impl SharedDomains {
 
     /// `peer` asks what is known: it is told what others said a moment ago as well.
     fn tell_known(&mut self, peer: Peer) {
-        let Some(member) = self.members.get_mut(&peer) else { return };
+        let Some(member) = self.members.get_mut(peer) else { return };
         for name in &member.serves {
-            if let Some(state) = self.domains.get_mut(name).filter(|state| state.due.is_some()) {
+            if let Some(state) = self.domains.get_mut(name).filter(|state| state.schedule.is_due()) {
                 state.rounds.close();
                 if state.has_news(&member.origin) {
                     member.pending.entry(Arc::clone(name)).or_insert(PendingUpdate::Rest);
@@ -345,7 +325,7 @@ impl SharedDomains {
 
     /// `peer` serves a hot domain, and is told at once what the others did.
     fn tell_all(&mut self, now: Time, peer: Peer, name: &Arc<str>) {
-        if let Some(member) = self.members.get_mut(&peer) {
+        if let Some(member) = self.members.get_mut(peer) {
             member.owe_all(name);
             self.schedule(peer, now);
         }
@@ -363,7 +343,7 @@ impl SharedDomains {
         if let Some(state) = self.domains.get_mut(name) {
             state.rounds.clear();
             state.rounds.close();
-            state.marking = is_hot.then_some(Marking { is_all: true, after: None });
+            state.schedule.set_walk(is_hot.then_some(Marking { is_all: true, after: None }));
         }
         if is_hot {
             self.begin_walk(now, name);
@@ -372,14 +352,7 @@ impl SharedDomains {
 
     /// `peer` is told something at that time, if not before.
     fn schedule(&mut self, peer: Peer, at: Time) {
-        let Some(member) = self.members.get_mut(&peer) else { return };
-        if member.due.is_some_and(|due| due <= at) {
-            return;
-        }
-        if let Some(due) = member.due.replace(at) {
-            self.due.remove(&(due, peer));
-        }
-        self.due.insert((at, peer));
+        self.members.schedule(peer, at);
     }
 
     fn contract(&self, name: &str) -> Option<Arc<Contract>> {

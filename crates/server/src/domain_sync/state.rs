@@ -14,6 +14,7 @@ use super::origin::DeltaOrigin;
 use super::part::UserPart;
 use super::remainder::{sorted, without};
 use super::rounds::Rounds;
+use super::schedule::UpdateSchedule;
 use super::subscriber::PendingUpdate;
 use super::sum::DomainSum;
 use crate::mutation::{Rule, Rules};
@@ -42,13 +43,7 @@ pub(super) struct DomainState {
     /// The rounds by the policies of before, while not all that use it have been looked at since.
     former: Option<Rounds>,
     /// When those that use it are to be told.
-    pub(super) due: Option<Time>,
-    /// The walk through them, while it goes on.
-    pub(super) marking: Option<Marking>,
-    /// When they are to be told of the hits that are said during the walk.
-    pub(super) due_after: Option<Time>,
-    /// When they were told last.
-    pub(super) told_at: Time,
+    pub(super) schedule: UpdateSchedule,
     /// Hits that were made below and not told above.
     pub(super) untold: u32,
     /// The round of the way up in which something of it was said last.
@@ -81,10 +76,7 @@ impl DomainState {
             whole: None,
             rounds: Rounds::default(),
             former: None,
-            due: None,
-            marking: None,
-            due_after: None,
-            told_at: now,
+            schedule: UpdateSchedule::new(now),
             untold: 0,
             said_above: None,
             others_above: 0,
@@ -104,9 +96,7 @@ impl DomainState {
             None if is_hot => self.former = Some(before),
             former => former.into_iter().chain([before]).for_each(|rounds| self.rounds.retire(rounds)),
         }
-        if let Some(marking) = &mut self.marking {
-            marking.after = None;
-        }
+        self.schedule.walk_after(None);
         self.sum.swap(&self.contract, contract, now);
         self.contract = Arc::clone(contract);
         self.whole = None;

@@ -19,11 +19,8 @@ pub(super) struct Subscriber {
     pub(super) begins: bool,
     /// The version of the policies by which it said something last that was passed over, as others were in force here.
     pub(super) passed_over: Option<u32>,
-    /// Which domains have become hot, or not, and are still to be told.
-    pub(super) hot_changes: BTreeMap<Arc<str>, bool>,
-    /// The number of changes in the log that it was told, or that are in `hot_changes`; absent before it was told all that
-    /// are hot.
-    pub(super) hot_seen: Option<u64>,
+    /// Its knowledge of which domains are hot.
+    pub(super) hot: HotKnowledge,
     /// Of which domains it is to be told what others did.
     pub(super) pending: BTreeMap<Arc<str>, PendingUpdate>,
     /// The hot domains that it serves.
@@ -36,6 +33,15 @@ pub(super) struct Subscriber {
     pub(super) is_put_off: bool,
     /// When it is to be told something.
     pub(super) due: Option<Time>,
+}
+
+/// The knowledge of a subscriber of which domains are hot.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HotKnowledge {
+    /// Which have become hot, or not, and are still to be told.
+    pub(super) changes: BTreeMap<Arc<str>, bool>,
+    /// The number of changes in the log that it was told, or that are in `changes`; absent before it was told all that are hot.
+    pub(super) seen: Option<u64>,
 }
 
 /// The news of one domain that is still to be told.
@@ -57,8 +63,7 @@ impl Subscriber {
             heard_at: now,
             begins: true,
             passed_over: None,
-            hot_changes: BTreeMap::new(),
-            hot_seen: None,
+            hot: HotKnowledge::default(),
             pending: BTreeMap::new(),
             serves: BTreeSet::new(),
             census: Census::default(),
@@ -70,7 +75,7 @@ impl Subscriber {
 
     /// It says all anew, and is told all anew, as if its stream had just begun.
     pub(super) fn begin_anew(&mut self) {
-        (self.hot_seen, self.passed_over) = (None, None);
+        (self.hot.seen, self.passed_over) = (None, None);
         self.pending = self.serves.iter().map(|name| (Arc::clone(name), PendingUpdate::All)).collect();
     }
 
@@ -79,7 +84,7 @@ impl Subscriber {
     }
 
     pub(super) fn has_news(&self) -> bool {
-        !self.hot_changes.is_empty() || !self.pending.is_empty()
+        !self.hot.changes.is_empty() || !self.pending.is_empty()
     }
 
     /// It is to be told what others did with a domain since it was last told.

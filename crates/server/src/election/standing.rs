@@ -195,7 +195,8 @@ impl Candidate {
         self.pace.succeeded();
         self.tell_leader(None);
         // Its own clock it has.
-        (self.last, self.heard) = (Some(revision), Some(revision));
+        self.last.see(revision);
+        self.last.hear();
         Phase::Leading(Box::new(Leadership::new(now, revision, lease, seen, &self.config)))
     }
 
@@ -205,7 +206,7 @@ impl Candidate {
         self.out.is_well();
         self.tell_leader(self.leader_of(stored));
         let created = stored.create_revision;
-        self.last = Some(created);
+        self.last.see(created);
         Phase::Following(Following::new(&mut self.context(now), created, revision))
     }
 
@@ -213,7 +214,7 @@ impl Candidate {
         match seen {
             Seen::Same => Phase::Following(following),
             Seen::Other(stored) => {
-                self.last = Some(stored.create_revision);
+                self.last.see(stored.create_revision);
                 self.tell_leader(self.leader_of(&stored));
                 Phase::Following(following)
             }
@@ -226,8 +227,7 @@ impl Candidate {
         self.tell_leader(None);
         self.campaigns += 1;
         let spread = self.config.keep_alive.mul_f64(SPREAD * fraction(self.config.nonce, self.campaigns));
-        let goes_first = self.last.is_none() || self.last == self.heard;
-        let wait = if goes_first { spread } else { self.config.keep_alive + spread };
+        let wait = if self.last.is_known() { spread } else { self.config.keep_alive + spread };
         Phase::Poised { at: (now + wait).max(self.stands_from), following }
     }
 

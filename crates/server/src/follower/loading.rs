@@ -157,7 +157,7 @@ impl TemplateFollower {
             Ok(text) => {
                 let (id, text) = (self.next_id(), Arc::<str>::from(text));
                 let check = RevisionCheck { id, name: document.name, text: Arc::clone(&text) };
-                self.actions.push_back(FollowerAction::Check(check));
+                self.out.act(FollowerAction::Check(check));
                 self.loading = Some(Loading { target, revision, stage: Stage::Checking { id, text } });
             }
             Err(fault) => self.refuse_as_bad(target, &fault),
@@ -189,9 +189,9 @@ impl TemplateFollower {
         let repository = repository.clone().at_version(head.number);
         let config = &self.config;
         let last_good = LastGood::new(config.keys.prefix(), &config.node, head, document, text);
-        (self.in_force, self.refused, self.behind) = (Some(head), None, None);
+        self.heads.put_in_force(head);
         let last_good = Box::new(last_good);
-        self.actions.push_back(FollowerAction::PutInForce { repository, last_good });
+        self.out.act(FollowerAction::PutInForce { repository, last_good });
     }
 
     fn refuse_as_bad(&mut self, target: Target, fault: &BadRevision) {
@@ -210,9 +210,9 @@ impl TemplateFollower {
     }
 
     pub(super) fn note_refusal(&mut self, refusing: Refusing) {
-        let before = self.refused.replace(refusing.clone());
-        if before.is_none_or(|before| before.refused != refusing.refused) {
-            self.events.push_back(FollowerEvent::Refused(refusing.refused));
+        let refused = refusing.refused.clone();
+        if self.heads.refuse(refusing) {
+            self.out.tell(FollowerEvent::Refused(refused));
         }
     }
 }

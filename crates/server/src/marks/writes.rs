@@ -36,25 +36,20 @@ impl Marks {
             return None;
         }
         let mut values: BTreeMap<ResourceId, NeedValue> = BTreeMap::new();
-        if self.due_at <= now {
-            for id in std::mem::take(&mut self.due) {
-                let need = need(&id);
-                self.align(&id, need.kind);
-                let Ceiling { total, lasting, .. } =
-                    self.marks.get(&id).copied().unwrap_or_default().ceiling();
-                if need.amount > total || need.lasting > lasting {
-                    let mark = if need.amount > total { need.mark() } else { total };
-                    values.insert(id, need.beside(mark));
-                    if need.rest > Amount::ZERO {
-                        // What is not claimed of that is told of again.
-                        self.looks_at = self.looks_at.into_iter().chain([now + LOOKS]).min();
-                    }
+        for id in self.schedule.take_due(now).unwrap_or_default() {
+            let need = need(&id);
+            self.align(&id, need.kind);
+            let Ceiling { total, lasting, .. } = self.marks.get(&id).copied().unwrap_or_default().ceiling();
+            if need.amount > total || need.lasting > lasting {
+                let mark = if need.amount > total { need.mark() } else { total };
+                values.insert(id, need.beside(mark));
+                if need.rest > Amount::ZERO {
+                    // What is not claimed of that is told of again.
+                    self.schedule.look_by(now + LOOKS);
                 }
             }
-            self.due_at = Time::MAX;
         }
-        while let Some((at, id)) = self.falling.first().filter(|(at, _)| *at <= now).cloned() {
-            self.falling.remove(&(at, id.clone()));
+        while let Some(id) = self.schedule.pop_falling(now) {
             let mark = self.marks.entry(id.clone()).or_default();
             mark.falling = None;
             let need = need(&id);
@@ -64,7 +59,7 @@ impl Marks {
                 values.entry(id).or_insert(need.beside(mark.least));
             }
         }
-        let looks = self.looks_at.take_if(|at| *at <= now).is_some();
+        let looks = self.schedule.take_look(now);
         if looks {
             for (id, mark) in &self.marks {
                 let need = need(id);
@@ -78,7 +73,8 @@ impl Marks {
         self.note_rests(&values);
         if looks {
             let told = (!self.rests.is_empty()).then_some(now + LOOKS);
-            self.looks_at = told.into_iter().chain(over.next(now).map(|at| at + LET_END)).min();
+            let over = over.next(now).map(|at| at + LET_END);
+            self.schedule.look_at(told.into_iter().chain(over).min());
         }
         let header = self.header.at(now, self.unmarked(), self.rest_over(now, over));
         let tells = header.rest_over.is_some() && (looks || !values.is_empty());
@@ -124,7 +120,7 @@ impl Marks {
                     mark.epoch = change.proofs.get(&id).map(|proof| proof.order.epoch);
                 }
                 false if mark.least < amount || mark.lasting < amount.saturating_sub(rest) => {
-                    self.due.insert(id.clone());
+                    self.schedule.raise(&id);
                 }
                 false => self.set_falling(&id, Some(now + PATIENCE)),
             }
@@ -132,13 +128,13 @@ impl Marks {
         }
         if self.rests.is_empty() && self.header.written.is_some_and(|written| written.rest_over.is_some()) {
             // Nothing is left that this could be about.
-            self.looks_at = self.looks_at.into_iter().chain([now + LOOKS]).min();
+            self.schedule.look_by(now + LOOKS);
         }
         if !committed {
-            self.not_before = now + BACK_OFF;
+            self.schedule.hold_until(now + BACK_OFF);
         }
-        if !self.due.is_empty() || self.header.is_due() {
-            self.due_at = now;
+        if self.schedule.is_any_due() || self.header.is_due() {
+            self.schedule.hurry_to(now);
         }
         Some(settled)
     }
@@ -175,11 +171,7 @@ impl Marks {
         if self.in_flight.is_some() || self.resigned {
             return None;
         }
-        let falling = self.falling.first().map(|&(at, _)| at);
-        let learnt = self.header.learnt_at(self.unmarked());
-        let changes = [falling, self.header.changes_at(), learnt, self.looks_at].into_iter().flatten();
-        let at = changes.fold(self.due_at, Time::min);
-        (at < Time::MAX).then(|| at.max(self.not_before))
+        self.schedule.next_deadline([self.header.changes_at(), self.header.learnt_at(self.unmarked())])
     }
 
     fn write(

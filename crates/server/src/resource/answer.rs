@@ -84,10 +84,10 @@ impl Resource {
         let earlier = self.tell_earlier(now, slot, cx);
         let grain = self.grain();
         let child = self.holders.at_mut(slot);
-        let (seq, incarnated) = (child.take_seq()?, child.incarnated);
+        let (seq, incarnated) = (child.take_seq()?, child.flags.incarnated);
         child.note_answer();
         let counted = if incarnated { length } else { self.terms.legacy.counted(length) };
-        let term = Term { basis: child.basis, length: counted, drift: config.drift };
+        let term = Term { basis: child.last.basis, length: counted, drift: config.drift };
         let offer = Offer { target, grain, most, term, seq };
         let granted = self.charge_offer(slot, &offer, cx);
         let bound_by = self.bound_by(slot, &offering, &granted);
@@ -119,7 +119,7 @@ impl Resource {
         let is_free = !cx.config.rules.keep(Rule::LoanCharged) && self.lending.loan(slot).is_some();
         let free_from = is_free.then(|| Amount::from_f64(self.holders.at(slot).demands().wants()));
         // What others show is looked at with their report.
-        let prolongs = self.may_have_units_out() && self.holders.at(slot).incarnated;
+        let prolongs = self.may_have_units_out() && self.holders.at(slot).flags.incarnated;
         self.charge(slot, |ledger, account| {
             let granted = ledger.grant(account, offer);
             if let Some(wanted) = free_from {
@@ -135,21 +135,21 @@ impl Resource {
     /// The length of a lease that counts from the last report of `child`; absent if it would be over.
     pub(super) fn length(&self, now: Time, child: &Child, cx: CallContext<'_>) -> Option<Duration> {
         // A shorter one allows no use in a window.
-        let full = match child.provisional && self.terms.window.is_none() {
+        let full = match child.flags.provisional && self.terms.window.is_none() {
             true => self.terms.lease_length.min(self.terms.refresh_interval * 2),
             false => self.terms.lease_length,
         };
         let longest = cx.longest.of(&self.id);
         let full = full.min(longest);
-        if full.is_zero() || !child.incarnated && self.terms.legacy.counted(full) > longest {
+        if full.is_zero() || !child.flags.incarnated && self.terms.legacy.counted(full) > longest {
             return None;
         }
         let drift = cx.config.drift;
         let length = match cx.config.rules.keep(Rule::NestedEnd) {
             false => full,
-            true => self.supply.length(now, child.basis, (full, self.terms.lease_step(drift)), drift)?,
+            true => self.supply.length(now, child.last.basis, (full, self.terms.lease_step(drift)), drift)?,
         };
-        (child.basis + length > now).then_some(length)
+        (child.last.basis + length > now).then_some(length)
     }
 
     fn grant(&self, now: Time, slot: Slot, lease: ChargedLease, cx: CallContext<'_>) -> Grant {
@@ -158,9 +158,9 @@ impl Resource {
         let child = self.holders.at(slot);
         let order = Order { epoch: config.epoch, seq: child.last_seq() };
         let token = match &config.keys {
-            _ if !child.incarnated => {
+            _ if !child.flags.incarnated => {
                 let lease = PolledLease {
-                    life: child.poller_life(),
+                    life: child.life,
                     order,
                     amount: granted.amount,
                     ends: child.account().last().map_or(Time::ZERO, |last| last.end),
@@ -177,12 +177,12 @@ impl Resource {
         };
         // Our clients are told more exactly: by `ack_wanted` and by when to try again.
         let refresh_interval = match pace {
-            ReturnPace::Hurry if !child.incarnated => SOON.min(self.terms.refresh_interval),
+            ReturnPace::Hurry if !child.flags.incarnated => SOON.min(self.terms.refresh_interval),
             ReturnPace::Turn(turn) if self.pusher.peer(slot).is_none() => {
                 turn.min(self.terms.refresh_interval)
             }
             // They go by that alone, and the lease may be cut short by ours.
-            _ if !child.incarnated => self.terms.refresh_interval.min((length / 2).max(SOON)),
+            _ if !child.flags.incarnated => self.terms.refresh_interval.min((length / 2).max(SOON)),
             _ => self.terms.refresh_interval,
         };
         Grant {
@@ -278,7 +278,7 @@ impl Resource {
     /// Whether a child is told to fall back to what nothing is reserved for: our own only if the template says how much that
     /// is; those who draw no incarnation always, as they expect it.
     fn is_advised(&self, child: &Child) -> bool {
-        !child.incarnated || self.advises_all()
+        !child.flags.incarnated || self.advises_all()
     }
 
     /// The number of those who are told so.

@@ -94,7 +94,7 @@ impl Resource {
         let book = |child: &Child| ChildBook {
             kind: child.kind,
             holder: child.name.clone(),
-            incarnation: child.incarnated.then_some(child.session),
+            incarnation: child.flags.incarnated.then_some(child.life.session),
             charge: child.account().charge(),
             ends: child.account().last_end(),
             wants: child.demands().wants(),

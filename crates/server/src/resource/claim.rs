@@ -131,7 +131,7 @@ impl Resource {
         // Without a record nobody knows how long a leader before may go on: what is out may be in use again below it.
         let ended = now >= self.ledger.ghost_end() || now < cx.opens() || cx.is_unsure();
         // Those who draw no incarnation claim in two steps.
-        let may_claim = self.holders.at(slot).incarnated;
+        let may_claim = self.holders.at(slot).flags.incarnated;
         if ended || has.order.is_none() || !may_claim {
             return;
         }
@@ -185,7 +185,7 @@ impl Resource {
         if !cx.config.rules.keep(Rule::LearnRunning) {
             return false;
         }
-        if self.holders.at(slot).incarnated {
+        if self.holders.at(slot).flags.incarnated {
             return has.capacity == Amount::ZERO && has.lasts.is_none();
         }
         let apart = DATES_APART.min(self.terms.lease_length / 8);
@@ -213,7 +213,7 @@ impl Resource {
         let child = self.holders.at(slot);
         let (Some(has), Some(held)) = (&report.has, report.held) else { return };
         let charge = child.account().charge();
-        if held <= charge || !child.incarnated || !self.may_have_units_out() {
+        if held <= charge || !child.flags.incarnated || !self.may_have_units_out() {
             return self.claims.count_use(slot);
         }
         // The grantor of this epoch has counted what it granted. A node also holds what those below have from before, which
@@ -246,7 +246,7 @@ impl Resource {
     pub(super) fn look_at(&mut self, now: Time, slot: Slot, has: &Has, cx: CallContext<'_>) {
         self.learn_as_shown(now, has, cx);
         let Some(lasts) = has.lasts.filter(|_| is_earlier(has, cx.config.epoch)) else { return };
-        if !self.holders.at(slot).incarnated {
+        if !self.holders.at(slot).flags.incarnated {
             return;
         }
         let record = cx.config.record.as_ref();
@@ -350,7 +350,7 @@ impl Resource {
             node: &config.name,
             kind: child.kind,
             holder: &child.name,
-            incarnation: child.session,
+            incarnation: child.life.session,
             resource: &self.id,
         }
     }

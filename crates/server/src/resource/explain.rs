@@ -136,7 +136,7 @@ impl Resource {
                 HolderKind::Client => "client",
                 HolderKind::Node => "node",
             },
-            session: self.holders.children().mark(child.session),
+            session: self.holders.children().mark(child.life.session),
             way: if self.pusher.peer(slot).is_some() { "stream" } else { "poll" },
             wants: child.demands().wants(),
             is_cut: self.holders.said().is_cut(slot),
@@ -150,7 +150,7 @@ impl Resource {
             bound_by,
             also,
             ends_in_seconds: child.account().last_end().map_or(0.0, |end| end.since(now).as_secs_f64()),
-            heard_seconds_ago: now.since(child.basis).as_secs_f64(),
+            heard_seconds_ago: now.since(child.last.basis).as_secs_f64(),
         }
     }
 
@@ -167,7 +167,7 @@ impl Resource {
         }
         // As it would be when it has reported.
         let mut child = self.holders.at(slot).clone();
-        (child.basis, child.provisional) = (now, false);
+        (child.last.basis, child.flags.provisional) = (now, false);
         let length = self.length(now, &child, cx).ok_or_else(|| self.unlet(now, cx))?;
         let Offering { due, most } = self.offering(slot, target);
         let (mut ledger, mut account) = (self.ledger.clone(), child.account().clone());

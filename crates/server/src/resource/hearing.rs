@@ -71,7 +71,7 @@ impl Resource {
 
     /// When the holder that listens on `peer` was last heard of.
     pub(crate) fn last_heard(&self, peer: Peer) -> Option<Time> {
-        self.listener(peer).map(|slot| self.holders.at(slot).basis)
+        self.listener(peer).map(|slot| self.holders.at(slot).last.basis)
     }
 
     /// The holder at `slot` said with heartbeat `id`, which came at `at`, that it keeps what it has.
@@ -79,8 +79,7 @@ impl Resource {
         self.holders.touch(at);
         let child = self.holders.at_mut(slot);
         child.hear(at, Some(id), None);
-        child.provisional = false;
-        let is_duplicate = std::mem::take(&mut child.superseded);
+        let is_duplicate = child.flags.go_on();
         self.holders.note_duplicate(is_duplicate);
         let child = self.holders.at(slot);
         if child.is_withdrawn() {
@@ -96,7 +95,7 @@ impl Resource {
     pub(super) fn succeed(&mut self, now: Time, slot: Slot, life: Life<'_>, cx: CallContext<'_>) -> bool {
         let Life::Leader { incarnation, .. } = life else { return true };
         let child = self.holders.at_mut(slot);
-        if incarnation > child.session {
+        if incarnation > child.life.session {
             let out = child.account().last_end().map(|end| (child.account().charge(), end));
             child.succeed(incarnation);
             self.earlier.succeed(now, slot, out);
@@ -106,7 +105,7 @@ impl Resource {
                 self.charge(slot, Ledger::close);
             }
         }
-        incarnation == self.holders.at(slot).session
+        incarnation == self.holders.at(slot).life.session
     }
 
     /// A report of a known child: credit what it promises, then take its wants.
@@ -128,8 +127,7 @@ impl Resource {
             self.look_at(now, slot, has, cx);
         }
         let child = self.holders.at_mut(slot);
-        child.provisional = false;
-        let is_duplicate = std::mem::take(&mut child.superseded);
+        let is_duplicate = child.flags.go_on();
         self.holders.note_duplicate(is_duplicate);
         if let Some((seq, held)) = promise {
             self.acknowledge(slot, seq, held);
@@ -161,7 +159,7 @@ impl Resource {
         self.unanswered(holder, cx).into_iter().for_each(|slot| self.forget(slot));
         let others: Vec<Slot> = self.holders.children().lives(holder).collect();
         for &slot in &others {
-            self.holders.at_mut(slot).superseded = true;
+            self.holders.at_mut(slot).flags.superseded = true;
             self.holders.schedule(slot, &self.terms);
             if !cx.config.rules.keep(Rule::OldLivesCharged) {
                 self.charge(slot, Ledger::close);
@@ -179,7 +177,7 @@ impl Resource {
         };
         let mut child = Child::new(now, holder, life, demands(ask, report, &self.terms, cx));
         child.hear(now, ask.report_id, None);
-        child.provisional = !others.is_empty();
+        child.flags.provisional = !others.is_empty();
         // It was forgotten and comes back: what it adopts must be above what it adopted before.
         child.go_on_after_shown(report, cx.config.epoch);
         let (slot, moved) = self.holders.insert(child);
@@ -233,7 +231,7 @@ impl Resource {
             self.forget(slot);
             return;
         }
-        if child.superseded && !child.is_withdrawn() && now >= child.basis + refresh * 2 {
+        if child.flags.is_to_be_withdrawn() && now >= child.last.basis + refresh * 2 {
             self.withdraw(slot);
         }
         self.holders.schedule(slot, &self.terms);

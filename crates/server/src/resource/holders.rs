@@ -7,6 +7,7 @@
 
 mod child;
 mod children;
+mod life_flags;
 mod polls;
 mod reserve;
 mod rotation;
@@ -76,7 +77,7 @@ impl Holders {
 
     /// One more holder.
     pub(super) fn insert(&mut self, child: Child) -> (Slot, Moved) {
-        self.legacy.add(child.incarnated);
+        self.legacy.add(child.flags.incarnated);
         let slot = self.children.insert(child);
         self.enter(slot);
         self.rotation.spoil();
@@ -86,12 +87,12 @@ impl Holders {
     /// The holder at `slot` wants this from here on.
     pub(super) fn change(&mut self, slot: Slot, demands: Demands) -> Moved {
         let child = self.children.at(slot);
-        if child.demands == demands && !child.withdrawn {
+        if child.demands == demands && !child.flags.withdrawn {
             return Moved(false);
         }
         self.leave(slot);
         let child = self.children.at_mut(slot);
-        (child.demands, child.withdrawn) = (demands, false);
+        (child.demands, child.flags.withdrawn) = (demands, false);
         self.enter(slot);
         self.rotation.spoil();
         Moved(true)
@@ -100,7 +101,7 @@ impl Holders {
     /// The demands of the holder at `slot` count as this from here on, as far as they count.
     pub(super) fn restate(&mut self, slot: Slot, demands: Demands) -> Moved {
         let child = self.children.at_mut(slot);
-        if child.withdrawn {
+        if child.flags.withdrawn {
             child.demands = demands;
             return Moved(false);
         }
@@ -109,11 +110,11 @@ impl Holders {
 
     /// The demands of the holder at `slot` do not count until it is heard of again.
     pub(super) fn withdraw(&mut self, slot: Slot) -> Moved {
-        if self.children.at(slot).withdrawn {
+        if self.children.at(slot).flags.withdrawn {
             return Moved(false);
         }
         self.leave(slot);
-        self.children.at_mut(slot).withdrawn = true;
+        self.children.at_mut(slot).flags.withdrawn = true;
         self.rotation.spoil();
         Moved(true)
     }
@@ -126,7 +127,7 @@ impl Holders {
         self.rotation.leave(slot);
         self.rotation.spoil();
         let child = self.children.remove(slot);
-        self.legacy.remove(child.incarnated);
+        self.legacy.remove(child.flags.incarnated);
         Moved(true)
     }
 
@@ -139,7 +140,7 @@ impl Holders {
     ) -> T {
         let (child, before) = (self.children.at_mut(slot), ledger.lent());
         let outcome = change(ledger, &mut child.account);
-        if !child.incarnated {
+        if !child.flags.incarnated {
             self.legacy.move_lent(before, ledger.lent());
         }
         outcome
@@ -149,16 +150,16 @@ impl Holders {
         let child = self.children.at(slot);
         for demand in child.demands.iter() {
             self.shares.insert(&demand);
-            self.legacy.enter(child.incarnated, &demand);
+            self.legacy.enter(child.flags.incarnated, &demand);
         }
     }
 
     fn leave(&mut self, slot: Slot) {
         let child = self.children.at(slot);
-        if !child.withdrawn {
+        if !child.flags.withdrawn {
             for demand in child.demands.iter() {
                 self.shares.remove(&demand);
-                self.legacy.leave(child.incarnated, &demand);
+                self.legacy.leave(child.flags.incarnated, &demand);
             }
         }
     }
@@ -228,7 +229,7 @@ impl Holders {
 
     /// Shares the part that those that draw no incarnation may have of the capacity, where `terms` limit it.
     pub(super) fn share_part(&mut self, terms: &Template) {
-        let counts = |child: &&Child| !child.incarnated && !child.withdrawn;
+        let counts = |child: &&Child| !child.flags.incarnated && !child.flags.withdrawn;
         let counted = self.children.iter().filter(counts).map(|child| &child.demands);
         self.legacy.share_part(terms, self.shares.policy(), counted);
     }

@@ -54,7 +54,7 @@ impl Resource {
     /// be granted to it.
     pub(super) fn within_part(&self, slot: Slot, target: Amount) -> (Amount, Amount) {
         let child = self.holders.at(slot);
-        let Some(part) = self.holders.legacy().part().filter(|_| !child.incarnated) else {
+        let Some(part) = self.holders.legacy().part().filter(|_| !child.flags.incarnated) else {
             return (target, Amount::MAX);
         };
         let Some(limit) = self.ledger.limit() else { return (target, Amount::MAX) };
@@ -79,12 +79,12 @@ impl Resource {
     /// this.
     pub(super) fn prolong_shown(&mut self, slot: Slot, report: &Report, reply: &Reply, cx: CallContext<'_>) {
         let child = self.holders.at(slot);
-        if child.incarnated {
+        if child.flags.incarnated {
             return;
         }
         let promised = promise(report, child, cx.config.epoch).filter(|_| report.held.is_none());
         let shown = promised.map_or(0, |(seq, _)| seq);
-        let (basis, drift, length) = (child.basis, cx.config.drift, reply.told.length);
+        let (basis, drift, length) = (child.last.basis, cx.config.drift, reply.told.length);
         if self.may_have_units_out() {
             let uses_none = report.has.as_ref().is_some_and(|has| has.capacity == Amount::ZERO);
             let from = if uses_none { shown } else { 0 };
@@ -101,7 +101,7 @@ impl Resource {
     /// The sum and the number that are kept in passing are the sum and the number.
     pub(super) fn check_lent(&self) {
         if cfg!(debug_assertions) && self.holders.children().len() <= MOST_RECOUNTED {
-            let legacy = || self.holders.children().iter().filter(|child| !child.incarnated);
+            let legacy = || self.holders.children().iter().filter(|child| !child.flags.incarnated);
             let charge = |child: &Child| u128::from(child.account().charge().as_micros());
             let counted: (u128, usize) = (legacy().map(charge).sum(), legacy().count());
             let kept = self.holders.legacy();

@@ -15,7 +15,7 @@ use lessor_proto::message::{Ask, BoundBy, Grant, Has, HolderKind, Order, Report}
 use lessor_proto::{Amount, Epoch, Incarnation, Time};
 
 use super::claim::{is_of_record, origin};
-use super::holders::{Child, Claimed};
+use super::holders::Claimed;
 use super::identity::holder;
 use super::retry::SOON;
 use super::slab::Slot;
@@ -23,7 +23,7 @@ use super::streaming::Told;
 use super::{CallContext, Reply, Resource};
 use crate::config::{Claims, NodeConfig};
 use crate::mutation::Rule;
-use crate::token::{Bearer, Doubt, PolledLease, PollerLife};
+use crate::token::{Bearer, Doubt, PolledLease};
 
 /// The number of the grants by which leases are resealed: the first of a life under this leader.
 const RESEALED: u64 = 1;
@@ -263,7 +263,7 @@ impl Resource {
     /// a token says so that was made for this life, or the connection on which it began; anybody may show an amount.
     pub(super) fn is_proven(&self, slot: Slot, ask: &Ask, report: &Report, cx: CallContext<'_>) -> bool {
         let child = self.holders.at(slot);
-        if child.incarnated || self.is_on_its_connection(slot, cx) {
+        if child.flags.incarnated || self.is_on_its_connection(slot, cx) {
             return true;
         }
         let Some(has) = &report.has else { return false };
@@ -273,7 +273,7 @@ impl Resource {
             }
             None => PolledLease::read(&has.token),
         };
-        opened.is_ok_and(|lease| lease.life == child.poller_life())
+        opened.is_ok_and(|lease| lease.life == child.life)
     }
 
     /// Whether `report` names a holder that it does not come from, as far as that can be told.
@@ -287,7 +287,7 @@ impl Resource {
 
     /// Whether the call came on the connection on which the life of the poller at `slot` began.
     pub(super) fn is_on_its_connection(&self, slot: Slot, cx: CallContext<'_>) -> bool {
-        let session = self.holders.at(slot).session;
+        let session = self.holders.at(slot).life.session;
         !cx.config.rules.keep(Rule::PollersProven)
             || cx.caller.is_some_and(|caller| caller.has_begun(session))
     }
@@ -340,13 +340,4 @@ impl Resource {
 fn is_left(now: Time, origin: Epoch, cx: CallContext<'_>) -> bool {
     let Some(record) = &cx.config.record else { return false };
     now < record.counts_until(origin, cx.since, cx.config.drift) || !cx.config.rules.keep(Rule::RestChecked)
-}
-
-// === impl Child ===
-
-impl Child {
-    /// Which life of a poller it is.
-    pub(super) fn poller_life(&self) -> PollerLife {
-        PollerLife { epoch: self.born, session: self.session }
-    }
 }

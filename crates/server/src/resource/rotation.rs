@@ -140,7 +140,7 @@ impl Resource {
             return;
         }
         let refresh = reply.grant.refresh_interval;
-        let told = match self.holders.at(slot).incarnated {
+        let told = match self.holders.at(slot).flags.incarnated {
             true => reply.retry.map_or(refresh, |retry| retry.min(refresh)),
             // They know whole seconds only.
             false => Duration::from_secs(refresh.as_secs().max(1)),
@@ -176,9 +176,9 @@ impl Resource {
             slot,
             fraction,
             holds: child.account().last().is_some_and(|last| last.amount > self.units(whole)),
-            awake: began.is_none_or(|began| child.basis >= began) || listens,
+            awake: began.is_none_or(|began| child.last.basis >= began) || listens,
             polls: !listens && self.ledger.rules().keep(Rule::TurnsWait),
-            asks: child.basis == now,
+            asks: child.last.basis == now,
         }
     }
 }

@@ -140,13 +140,13 @@ impl Resource {
     pub(crate) fn ranked_from(&self, from: Slot) -> impl Iterator<Item = (Slot, RankedHolder)> {
         self.holders.children().iter_from(from).map(|(slot, child)| {
             let charge = Reverse(child.account().charge());
-            (slot, RankedHolder { charge, name: child.name.clone(), session: child.session, slot })
+            (slot, RankedHolder { charge, name: child.name.clone(), session: child.life.session, slot })
         })
     }
 
     /// The status of a holder that was ranked, unless it has gone since.
     pub(crate) fn holder_status(&self, now: Time, ranked: &RankedHolder) -> Option<HolderStatus> {
-        let is_it = |child: &&Child| child.name == ranked.name && child.session == ranked.session;
+        let is_it = |child: &&Child| child.name == ranked.name && child.life.session == ranked.session;
         let child = self.holders.children().get(ranked.slot).filter(is_it)?;
         Some(self.one_status(now, ranked.slot, child))
     }
@@ -162,7 +162,7 @@ impl Resource {
                 HolderKind::Client => "client",
                 HolderKind::Node => "node",
             },
-            session: self.holders.children().mark(child.session),
+            session: self.holders.children().mark(child.life.session),
             has: child.account().charge().as_f64(),
             wants: child.demands().wants(),
             share,
@@ -170,8 +170,8 @@ impl Resource {
             priority: child.demands().iter().map(|demand| demand.priority).max().unwrap_or(0),
             subclients: child.demands().weight(),
             ends_in_seconds: child.account().last_end().map_or(0.0, |end| end.since(now).as_secs_f64()),
-            heard_seconds_ago: now.since(child.basis).as_secs_f64(),
-            superseded: child.superseded,
+            heard_seconds_ago: now.since(child.last.basis).as_secs_f64(),
+            superseded: child.flags.superseded,
         }
     }
 

@@ -305,7 +305,7 @@ impl Resource {
     /// up. Of n with equal leases the i-th is due at i/n of the time between two units.
     pub(super) fn unit_due(&self, slot: Slot, amount: Amount) -> Option<Duration> {
         let child = self.holders.at(slot);
-        if child.kind == HolderKind::Node || !child.incarnated || !self.is_small(amount) {
+        if child.kind == HolderKind::Node || !child.flags.incarnated || !self.is_small(amount) {
             return None;
         }
         let period = MICRO_PERIOD / amount.as_micros();
@@ -313,7 +313,7 @@ impl Resource {
         let among = among.max(u64::try_from(self.holders.children().len()).unwrap_or(u64::MAX));
         let at = u128::from(period) * u128::from(slot) / u128::from(among);
         let at = u64::try_from(at).unwrap_or_default();
-        Some(Duration::from_nanos((at + period - child.basis.as_nanos() % period) % period))
+        Some(Duration::from_nanos((at + period - child.last.basis.as_nanos() % period) % period))
     }
 
     /// Lets the charge of the holder at `slot`, which listens, flow into the pool if it is small.

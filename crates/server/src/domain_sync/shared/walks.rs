@@ -102,14 +102,8 @@ impl SharedDomains {
     /// Those that use a domain are to be told at that time, if not before.
     pub(super) fn expect(&mut self, name: &Arc<str>, at: Time) {
         let Some(state) = self.domains.get_mut(name) else { return };
-        if state.marking.is_some() {
-            state.due_after = Some(state.due_after.map_or(at, |due| due.min(at)));
-            return;
-        }
-        if state.due.is_some_and(|due| due <= at) {
-            return;
-        }
-        if let Some(due) = state.due.replace(at) {
+        let Some(before) = state.schedule.expect(at) else { return };
+        if let Some(due) = before {
             self.rounds.remove(&(due, Arc::clone(name)));
         }
         self.rounds.insert((at, Arc::clone(name)));
@@ -118,10 +112,8 @@ impl SharedDomains {
     /// The walk that was set for a domain begins with the next turn.
     pub(super) fn begin_walk(&mut self, now: Time, name: &Arc<str>) {
         let Some(state) = self.domains.get_mut(name) else { return };
-        if state.due.is_some_and(|due| due <= now) {
-            return;
-        }
-        if let Some(due) = state.due.replace(now) {
+        let Some(before) = state.schedule.bring_forward(now) else { return };
+        if let Some(due) = before {
             self.rounds.remove(&(due, Arc::clone(name)));
         }
         self.rounds.insert((now, Arc::clone(name)));
@@ -133,9 +125,8 @@ impl SharedDomains {
             return;
         }
         let Some((since, after)) = self.walks.informing.take() else { return };
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let (mut behind, mut looked_at, mut last) = (Vec::new(), 0, None);
-        for (&peer, member) in self.members.range((from, Bound::Unbounded)).take(*left) {
+        for (peer, member) in self.members.after(after).take(*left) {
             (looked_at, last) = (looked_at + 1, Some(peer));
             if !self.hot_set.is_known(member) {
                 behind.push(peer);
@@ -158,9 +149,9 @@ impl SharedDomains {
             }
             self.rounds.remove(&(at, Arc::clone(&name)));
             if let Some(state) = self.domains.get_mut(&name) {
-                (state.due, state.marking) = (None, None);
+                let due_after = state.schedule.end();
                 let again = state.is_left_to_walk().then_some(now + PACE);
-                if let Some(due) = state.due_after.take().or(again) {
+                if let Some(due) = due_after.or(again) {
                     self.expect(&name, due);
                 }
             }
@@ -171,27 +162,25 @@ impl SharedDomains {
     /// were looked at.
     fn end_round(&mut self, now: Time, name: &Arc<str>, left: &mut usize) -> bool {
         let Some(state) = self.domains.get_mut(name) else { return true };
-        if state.marking.is_none() && !state.add_up(now, left) {
+        if !state.schedule.is_walking() && !state.add_up(now, left) {
             return false;
         }
         if !self.begin_round_end(now, name) {
             return true;
         }
         let Some(state) = self.domains.get_mut(name) else { return true };
-        let Some(marking) = state.marking.clone() else { return true };
-        let by_origin = &self.by_origin;
-        let marked = state.mark(now, &marking, *left, |origin| by_origin.get(origin).copied());
+        let Some(marking) = state.schedule.walk().cloned() else { return true };
+        let members = &self.members;
+        let marked = state.mark(now, &marking, *left, |origin| members.of(origin));
         *left -= marked.looked_at;
         let is_over = marked.last.is_none();
-        if let Some(marking) = &mut state.marking {
-            marking.after = marked.last;
-        }
+        state.schedule.walk_after(marked.last);
         for peer in marked.peers {
             if marking.is_all {
                 self.tell_all(now, peer, name);
                 continue;
             }
-            if let Some(member) = self.members.get_mut(&peer) {
+            if let Some(member) = self.members.get_mut(peer) {
                 member.owe(name);
             }
             self.schedule(peer, now);
@@ -202,10 +191,10 @@ impl SharedDomains {
     /// Begins the walk through those that use a domain, unless it has begun. Returns whether there is one.
     fn begin_round_end(&mut self, now: Time, name: &Arc<str>) -> bool {
         let Some(state) = self.domains.get_mut(name) else { return false };
-        if state.marking.is_some() {
+        if state.schedule.is_walking() {
             return true;
         }
-        state.told_at = now;
+        state.schedule.told_at = now;
         if !self.hot.contains(name) {
             if state.is_warm(now) && self.hot.len() < MOST_HOT {
                 self.set_hot(now, name, true);
@@ -214,7 +203,7 @@ impl SharedDomains {
             return false;
         }
         state.rounds.close();
-        state.marking = Some(Marking::default());
+        state.schedule.set_walk(Some(Marking::default()));
         if self.uplink.hot.contains(name) && (state.has_news(&DeltaOrigin::Above) || !state.is_known_above())
         {
             self.uplink.owe(name, PendingUpdate::Rest);
@@ -259,7 +248,7 @@ impl SharedDomains {
             let above = &self.uplink.hot;
             let is_kept = |origin: &DeltaOrigin| match origin {
                 DeltaOrigin::Above => above.contains(name),
-                DeltaOrigin::Below(..) => is_hot && self.by_origin.contains_key(origin),
+                DeltaOrigin::Below(..) => is_hot && self.members.of(origin).is_some(),
             };
             let (looked_at, last) = state.rest(now, begun, left, is_kept);
             let is_more = state.let_go(left);
@@ -330,9 +319,8 @@ impl SharedDomains {
             let is_news = count > member.told_members || member.told_members > count * 4;
             member.due.is_none() && (!member.serves.is_empty() || is_news)
         };
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let (mut due, mut looked_at, mut last) = (Vec::new(), 0, None);
-        for (&peer, member) in self.members.range((from, Bound::Unbounded)).take(*left) {
+        for (peer, member) in self.members.after(after).take(*left) {
             (looked_at, last) = (looked_at + 1, Some(peer));
             if is_owed(member) {
                 due.push(peer);

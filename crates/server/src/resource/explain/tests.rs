@@ -166,7 +166,7 @@ impl Book {
     }
 
     fn set_capacity(&mut self, capacity: Amount) {
-        let mut template = self.resource.terms.clone();
+        let mut template = Arc::clone(&self.resource.terms);
         Arc::make_mut(&mut template).capacity = capacity;
         let config = self.config.clone();
         self.resource.set_template(Some(template), context(self.now, &config, 0));
@@ -203,7 +203,7 @@ impl Book {
         let (mut copy, speaker) = (self.resource.clone(), self.clients[&client].clone());
         let cx = context(self.now, &self.config, u64::MAX);
         if speaker.is_legacy {
-            copy.holders.at_mut(slot).basis = self.now;
+            copy.holders.at_mut(slot).last.basis = self.now;
             return copy.answer(self.now, slot, cx).map(|reply| reply.grant);
         }
         let speaker = Speaker { said: speaker.said + 1, ..speaker };
@@ -263,7 +263,7 @@ impl Book {
             BoundBy::Mark => self.resource.set_ceiling(None),
             BoundBy::Learning => self.resource.learning.end_at(self.now),
             BoundBy::LegacyFraction => {
-                let mut template = self.resource.terms.clone();
+                let mut template = Arc::clone(&self.resource.terms);
                 Arc::make_mut(&mut template).legacy_max_fraction = Fraction::ALL;
                 let config = self.config.clone();
                 self.resource.set_template(Some(template), context(self.now, &config, 0));

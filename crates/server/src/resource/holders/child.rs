@@ -8,6 +8,7 @@ use lessor_algorithms::Demand;
 use lessor_proto::message::{Band, HolderKind, Report};
 use lessor_proto::{Amount, Epoch, Incarnation, ReportId, Time};
 
+use super::life_flags::LifeFlags;
 use crate::ledger::Account;
 use crate::repository::Template;
 use crate::resource::calendar::Tick;
@@ -23,19 +24,14 @@ const UNANSWERED: u64 = u64::MAX - 1;
 pub(crate) struct Child {
     /// The id of the client or node.
     pub(crate) name: CompactString,
-    /// Which life of it: drawn by the holder if `incarnated`, else counted by this server.
-    pub(crate) session: Incarnation,
-    /// The epoch in which that session began; 0 if `incarnated`.
-    pub(crate) born: Epoch,
+    /// Which life of it: its session is drawn by the holder if it is incarnated, which has begun in epoch 0 then, and else counted
+    /// by this server.
+    pub(crate) life: PollerLife,
     /// The account of what it is charged for.
     pub(super) account: Account,
     pub(super) demands: Demands,
-    /// Of one that draws an incarnation the greatest report id heard, as wants of older reports are out of date; of
-    /// others, who number nothing, the millionths of the lease that they last showed and were charged for, by which those
-    /// who forget our fields are known again when an answer was lost.
-    heard: u64,
-    /// When it was last heard of.
-    pub(crate) basis: Time,
+    /// Its last report.
+    pub(crate) last: LastReport,
     /// The number of the next grant within the round.
     next_seq: u32,
     /// Where it stands in the agenda.
@@ -43,17 +39,23 @@ pub(crate) struct Child {
     pub(crate) kind: HolderKind,
     /// The number of times that the numbers of grants have come to their end.
     round: u8,
-    pub(crate) incarnated: bool,
-    /// Another life of the same id has appeared since.
-    pub(crate) superseded: bool,
-    /// It was superseded and has missed a refresh: its wants do not count until it is heard of again.
-    pub(super) withdrawn: bool,
-    /// It appeared beside another life of the same id and has reported only once: its leases are short.
-    pub(crate) provisional: bool,
+    /// Of which sort this life is, and what others mean for it.
+    pub(crate) flags: LifeFlags,
     /// It was charged for what it has from an earlier leader, which happens once.
     pub(crate) claimed: Claimed,
     /// Its knowledge of domains.
     pub(crate) knows: Knows,
+}
+
+/// The last report of a holder.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LastReport {
+    /// Of one that draws an incarnation the greatest report id heard, as wants of older reports are out of date; of
+    /// others, who number nothing, the millionths of the lease that they last showed and were charged for, by which those
+    /// who forget our fields are known again when an answer was lost.
+    heard: u64,
+    /// When it was last heard of.
+    pub(crate) basis: Time,
 }
 
 /// The part of what a holder has from an earlier leader for which it was charged.
@@ -98,7 +100,7 @@ pub(crate) struct Several(Vec<Demand>);
 impl Child {
     /// Whether it is the holder with this identity among all holders of the resource.
     pub(crate) fn is(&self, kind: HolderKind, name: &str, life: PollerLife, incarnated: bool) -> bool {
-        self.poller_life() == life && self.incarnated == incarnated && self.is_life_of(kind, name)
+        self.life == life && self.flags.incarnated == incarnated && self.is_life_of(kind, name)
     }
 
     pub(crate) fn is_life_of(&self, kind: HolderKind, name: &str) -> bool {
@@ -110,20 +112,15 @@ impl Child {
         let incarnated = matches!(holder.life, Life::Incarnation(_) | Life::Leader { .. });
         Child {
             name: CompactString::new(holder.name),
-            session: life.session,
-            born: life.epoch,
+            life,
             account: Account::default(),
             demands,
-            heard: if incarnated { 0 } else { UNANSWERED },
-            basis: now,
+            last: LastReport { heard: if incarnated { 0 } else { UNANSWERED }, basis: now },
             next_seq: 1,
             round: 0,
             due: Tick::default(),
             kind: holder.kind,
-            incarnated,
-            superseded: false,
-            withdrawn: false,
-            provisional: false,
+            flags: LifeFlags { incarnated, ..LifeFlags::default() },
             claimed: Claimed::Nothing,
             knows: Knows::Nothing,
         }
@@ -140,35 +137,35 @@ impl Child {
 
     /// Whether its demands do not count, as another life of it has appeared and it has been silent since.
     pub(crate) fn is_withdrawn(&self) -> bool {
-        self.withdrawn
+        self.flags.withdrawn
     }
 
     /// The last report that counts its wants; absent where reports are not numbered.
     pub(crate) fn report_id(&self) -> Option<ReportId> {
-        (self.incarnated && self.heard > 0).then_some(ReportId(self.heard))
+        (self.flags.incarnated && self.last.heard > 0).then_some(ReportId(self.last.heard))
     }
 
     /// Whether something as late as `id` was heard of it before.
     pub(crate) fn has_heard(&self, id: Option<ReportId>) -> bool {
-        self.incarnated && id.is_some_and(|id| !self.is_later(id))
+        self.flags.incarnated && id.is_some_and(|id| !self.is_later(id))
     }
 
     /// Whether report `id` comes after all that were heard. Numbers go round: one just behind the greatest is a small one.
     fn is_later(&self, id: ReportId) -> bool {
-        self.heard == 0 && id.0 > 0 || id.0.wrapping_sub(self.heard).wrapping_sub(1) < u64::MAX / 2
+        self.last.heard == 0 && id.0 > 0 || id.0.wrapping_sub(self.last.heard).wrapping_sub(1) < u64::MAX / 2
     }
 
     /// Whether a report is news: later than all before, or not numbered. It is the last one from here on.
     pub(crate) fn hear(&mut self, now: Time, report_id: Option<ReportId>, shown: Option<Amount>) -> bool {
-        if self.incarnated {
+        if self.flags.incarnated {
             if self.has_heard(report_id) {
                 return false;
             }
-            self.heard = report_id.map_or(self.heard, |id| id.0);
+            self.last.heard = report_id.map_or(self.last.heard, |id| id.0);
         } else if let Some(shown) = shown.filter(|&shown| self.account.oldest_of(shown).is_some()) {
-            self.heard = shown.as_micros();
+            self.last.heard = shown.as_micros();
         }
-        self.basis = now;
+        self.last.basis = now;
         true
     }
 
@@ -211,14 +208,14 @@ impl Child {
 
     /// Something is granted to it, or nothing.
     pub(crate) fn note_answer(&mut self) {
-        if !self.incarnated && self.heard == UNANSWERED {
-            self.heard = NOTHING_SHOWN;
+        if !self.flags.incarnated && self.last.heard == UNANSWERED {
+            self.last.heard = NOTHING_SHOWN;
         }
     }
 
     /// Whether it is a life of a holder without incarnation that was never answered: that is any life of its id which shows none.
     pub(crate) fn is_unanswered(&self) -> bool {
-        !self.incarnated && self.heard == UNANSWERED && self.account.is_empty()
+        !self.flags.incarnated && self.last.heard == UNANSWERED && self.account.is_empty()
     }
 
     /// The number of the last grant as its holder knows it.
@@ -244,8 +241,8 @@ impl Child {
 
     /// Another leader speaks for the node from here on; its reports are numbered anew.
     pub(crate) fn succeed(&mut self, incarnation: Incarnation) {
-        self.session = incarnation;
-        self.heard = 0;
+        self.life.session = incarnation;
+        self.last.heard = 0;
     }
 
     /// Whether it may be the one that shows a lease of `amount` and nothing else: it was granted that much, or has shown
@@ -253,20 +250,20 @@ impl Child {
     /// show, who would then use what this one is charged for.
     pub(crate) fn may_show(&self, amount: Amount) -> bool {
         let has_nothing = amount == Amount::ZERO && self.account.is_empty();
-        let has_shown = self.heard < UNANSWERED && self.heard == amount.as_micros();
-        !self.incarnated && (has_nothing || has_shown || self.account.oldest_of(amount).is_some())
+        let has_shown = self.last.heard < UNANSWERED && self.last.heard == amount.as_micros();
+        !self.flags.incarnated && (has_nothing || has_shown || self.account.oldest_of(amount).is_some())
     }
 
     /// When it should be looked at next, if nothing is heard of it.
     pub(crate) fn attention(&self, terms: &Template) -> Time {
-        let missed = (self.superseded && !self.withdrawn).then(|| self.basis + terms.refresh_interval * 2);
+        let missed = self.flags.is_to_be_withdrawn().then(|| self.last.basis + terms.refresh_interval * 2);
         let end = self.account.next_end().unwrap_or_else(|| self.forgotten_at(terms));
         missed.map_or(end, |missed| missed.min(end))
     }
 
     /// Until when it is remembered if it has nothing and is not heard of: for as long as it would have if it had.
     pub(crate) fn forgotten_at(&self, terms: &Template) -> Time {
-        self.basis + terms.lease_length
+        self.last.basis + terms.lease_length
     }
 }
 

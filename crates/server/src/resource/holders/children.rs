@@ -102,7 +102,7 @@ impl Children {
     /// others cover for as long as it lasts. If there is none, nothing is freed before it ends. Where two processes without
     /// incarnation have one id, one that had nothing any more can free what the other has: the wire does not tell.
     pub(crate) fn dispensable(&self, holder: Holder<'_>) -> Option<Slot> {
-        let counted = || self.lives(holder).filter(|&slot| !self.slab.at(slot).incarnated);
+        let counted = || self.lives(holder).filter(|&slot| !self.slab.at(slot).flags.incarnated);
         let account = |slot: Slot| &self.slab.at(slot).account;
         let least = counted().min_by_key(|&slot| (account(slot).charge(), account(slot).last_end(), slot))?;
         let (charge, end) = (account(least).charge(), account(least).last_end());
