@@ -52,18 +52,10 @@ pub(crate) struct Holding {
     cover: Cover,
     /// The highest order ever adopted.
     adopted: Option<Order>,
-    /// The safe capacity of the last answer, in units; -1 is without limit. No more of it is used than the last lease gave.
-    safe_capacity: Option<f64>,
-    /// Whether that bounds it: not if the rule is taken out.
+    /// The terms of the last grant that was adopted.
+    terms: AdoptedTerms,
+    /// Whether the last lease bounds the safe capacity: not if the rule is taken out.
     is_bounded: bool,
-    /// The amount to ask for of the floor, in units; absent: by the last answer there is none.
-    floor: Option<f64>,
-    /// The burst that may be saved up, by the last answer.
-    burst: Option<Duration>,
-    /// When a unit is due, by the last grant that was adopted, of a lease that is too small to save one up.
-    due: Option<Time>,
-    /// The window in which each unit is a use, by the last grant that was adopted.
-    window: Option<UseWindow>,
     /// The amount that cannot be given up at this moment: units in use of a gauge, what a node has handed out. It
     /// is no less than that since the program was last allowed less.
     in_use: Amount,
@@ -81,6 +73,21 @@ pub(crate) struct Holding {
     spare: Amount,
     /// The proof of the last grant that had ended when it came. Its grantor counts it until it is shown.
     passed_over: Option<Proof>,
+}
+
+/// The terms of a grant, beside the lease that it is.
+#[derive(Clone, Copy, Debug, Default)]
+struct AdoptedTerms {
+    /// The safe capacity, in units; -1 is without limit. No more of it is used than the last lease gave.
+    safe_capacity: Option<f64>,
+    /// The amount to ask for of the floor, in units; absent: there is none.
+    floor: Option<f64>,
+    /// The burst that may be saved up.
+    burst: Option<Duration>,
+    /// When a unit is due, of a lease that is too small to save one up.
+    due: Option<Time>,
+    /// The window in which each unit is a use.
+    window: Option<UseWindow>,
 }
 
 #[derive(Clone, Debug)]
@@ -120,6 +127,23 @@ impl Lease {
     }
 }
 
+// === impl AdoptedTerms ===
+
+impl AdoptedTerms {
+    /// Those of `grant`; when a unit is due is said by our clock, and not by it.
+    fn of(grant: &Grant) -> AdoptedTerms {
+        let limited = grant.safe_capacity.filter(|&safe| safe >= 0.0);
+        AdoptedTerms {
+            // Advice is for those who have no floor.
+            safe_capacity: grant.safe_capacity.filter(|_| !grant.safe_leased),
+            floor: grant.safe_leased.then(|| limited.unwrap_or(Amount::MAX.as_f64())),
+            burst: grant.burst,
+            due: None,
+            window: grant.window,
+        }
+    }
+}
+
 // === impl Holding ===
 
 impl Holding {
@@ -129,12 +153,8 @@ impl Holding {
             lease: None,
             cover: Cover::default(),
             adopted: None,
-            safe_capacity: None,
+            terms: AdoptedTerms::default(),
             is_bounded: true,
-            floor: None,
-            burst: None,
-            due: None,
-            window: None,
             in_use: Amount::ZERO,
             peak: None,
             reported: None,
@@ -167,7 +187,7 @@ impl Holding {
             Rung::Optimistic => {
                 lease.map_or(Allowance::NOTHING, |lease| self.saving(forever(Some(lease.amount))))
             }
-            Rung::Safe => self.safe_capacity.map_or(Allowance::NOTHING, |safe| {
+            Rung::Safe => self.terms.safe_capacity.map_or(Allowance::NOTHING, |safe| {
                 let unlimited = (safe + 1.0).abs() < 1e-9;
                 let advice = (!unlimited).then(|| Amount::from_f64(safe));
                 let last = lease.map(|lease| lease.outlived.unwrap_or(lease.amount));
@@ -179,17 +199,17 @@ impl Holding {
 
     /// With what the grantor said of saving up.
     fn saving(&self, allowance: Allowance) -> Allowance {
-        Allowance { burst: self.burst, due: self.due, window: self.window, ..allowance }
+        Allowance { burst: self.terms.burst, due: self.terms.due, window: self.terms.window, ..allowance }
     }
 
     /// Whether units are asked for, where there is somebody to ask: the lease is too small to save one up, by its grantor.
     pub(crate) fn is_small(&self) -> bool {
-        self.due.is_some()
+        self.terms.due.is_some()
     }
 
     /// A unit of the lease that was just adopted is due then.
     pub(crate) fn set_due(&mut self, due: Option<Time>) {
-        self.due = due;
+        self.terms.due = due;
     }
 
     pub(crate) fn rung(&self, now: Time) -> Rung {
@@ -198,7 +218,7 @@ impl Holding {
             return Rung::Leased;
         }
         match self.config.fallback {
-            Fallback::Safe if self.safe_capacity.is_some() => Rung::Safe,
+            Fallback::Safe if self.terms.safe_capacity.is_some() => Rung::Safe,
             Fallback::Safe | Fallback::Pessimistic => Rung::Pessimistic,
             Fallback::Optimistic => Rung::Optimistic,
         }
@@ -224,7 +244,7 @@ impl Holding {
 
     /// The amount to ask for of its floor, if it has one that would be used.
     pub(crate) fn wants_floor(&self) -> Option<f64> {
-        self.floor.filter(|_| self.config.kind == Kind::Rate && self.config.fallback == Fallback::Safe)
+        self.terms.floor.filter(|_| self.config.kind == Kind::Rate && self.config.fallback == Fallback::Safe)
     }
 
     /// The way in which it is held.
@@ -300,12 +320,7 @@ impl Holding {
         self.passed_over.take_if(|passed| grant.order >= Some(passed.order));
         let outlived = self.outlived(now, &grant);
         self.adopted = grant.order.or(self.adopted);
-        // Advice is for those who have no floor.
-        self.safe_capacity = grant.safe_capacity.filter(|_| !grant.safe_leased);
-        let limited = grant.safe_capacity.filter(|&safe| safe >= 0.0);
-        self.floor = grant.safe_leased.then(|| limited.unwrap_or(Amount::MAX.as_f64()));
-        self.burst = grant.burst;
-        self.window = grant.window;
+        self.terms = AdoptedTerms { due: self.terms.due, ..AdoptedTerms::of(&grant) };
         self.returning = false;
         self.spare = match self.config.surplus {
             Surplus::Keep => grant.capacity.saturating_sub(self.reported_wants()),

@@ -36,7 +36,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::message::{Bands, BoundBy, HolderKind, Order};
-use lessor_proto::{Amount, Epoch, ReportId, ResourceId, Time};
+use lessor_proto::{Amount, Epoch, ResourceId, Time};
 
 use crate::allowance::Allowance;
 use crate::domain::Policies;
@@ -65,9 +65,6 @@ pub struct Session {
     /// The exchange that is polled for.
     in_flight: Option<Exchange>,
     streams: Streams,
-    /// The last number given to a request or a stream: the report id of asks.
-    last_id: ReportId,
-    last_ask: Option<Time>,
     sent: SentRequests,
     /// The highest epoch heard of: nothing of an earlier one is adopted any more.
     fence: Option<Epoch>,
@@ -97,8 +94,6 @@ impl Session {
             config,
             entries: Vec::new(),
             in_flight: None,
-            last_id: ReportId::default(),
-            last_ask: None,
             sent: SentRequests::default(),
             fence: None,
             changes: VecDeque::new(),
@@ -247,7 +242,7 @@ impl Session {
     /// The last fault of `resource`; nothing if the last answer was good.
     #[must_use]
     pub fn fault(&self, resource: &ResourceId) -> Option<&Fault> {
-        self.find(resource).ok().and_then(|place| self.entries[place].fault.as_ref())
+        self.find(resource).ok().and_then(|place| self.entries[place].setbacks.fault.as_ref())
     }
 
     /// The bound of the amount of the last lease of `resource`, if the server that granted it says so.
@@ -373,7 +368,7 @@ impl Session {
     }
 
     fn expedite(&mut self, now: Time, place: usize) {
-        let since = self.last_ask;
+        let since = self.sent.last_ask();
         let spaced = |spacing| since.map_or(now, |sent| sent + spacing);
         let entry = &mut self.entries[place];
         match self.streams.transport {

@@ -58,6 +58,7 @@ mod holder;
 mod kept;
 mod keys;
 mod locked;
+mod missing;
 #[cfg(test)]
 mod tests;
 mod wait;
@@ -66,6 +67,7 @@ mod want;
 pub use self::holder::WindowHolder;
 pub use self::keys::{KeysOptions, WindowKey, WindowKeys};
 pub(crate) use self::locked::LockedWindow;
+use self::missing::Missing;
 
 /// A limit on uses in any window, enforced on this machine within what is leased.
 #[derive(Debug)]
@@ -86,12 +88,7 @@ struct WindowState {
     kept: KeptUses,
     /// Those who wait for units; there are none as long as it is absent.
     queue: Option<Box<Queue>>,
-    /// The units that were refused lately, to those who did not wait.
-    missed: u32,
-    /// Since when something is missing.
-    missing_since: Option<Time>,
-    /// When something was last refused.
-    refused: Time,
+    missing: Missing,
     /// When it was last asked for anything.
     asked: Time,
     attention: Attention,
@@ -146,8 +143,6 @@ pub struct WindowUsage {
 /// The bounds of the time after which one who was refused asks again, as units may come from elsewhere: half of the time for which
 /// something has been missing.
 const AGAIN: [Duration; 2] = [Duration::from_millis(10), Duration::from_secs(1)];
-/// A refusal counts as something wanted for so long: whoever comes again finds it.
-const REMEMBERED: Duration = Duration::from_secs(1);
 
 // === impl ExactWindow ===
 
@@ -167,9 +162,7 @@ impl ExactWindow {
             window: None,
             kept: KeptUses::default(),
             queue: None,
-            missed: 0,
-            missing_since: None,
-            refused: Time::ZERO,
+            missing: Missing::default(),
             asked: now,
             attention: Attention::None,
             said: 0,
@@ -220,7 +213,7 @@ impl ExactWindow {
             Ok(()) => Attention::Soon,
             Err(Denied::AboveBurst { .. }) => Attention::None,
             Err(_) => {
-                state.miss(now, n);
+                state.missing.refuse(now, n);
                 state.missing_is_news()
             }
         };
@@ -342,10 +335,7 @@ impl WindowState {
             return;
         }
         self.kept.keep(n, room.until);
-        self.missed = self.missed.saturating_sub(n);
-        if self.missed == 0 && self.queue.is_none() {
-            self.missing_since = None;
-        }
+        self.missing.grant(n, self.queue.is_some());
     }
 
     /// The denial of `n` uses where too many count, with the time after which that may be otherwise: when the units here are
@@ -373,22 +363,15 @@ impl WindowState {
 
     fn again(&self, now: Time) -> Duration {
         let [least, most] = AGAIN;
-        let waited = self.missing_since.map_or(Duration::ZERO, |since| now.since(since));
+        let waited = self.missing.since.map_or(Duration::ZERO, |since| now.since(since));
         (waited / 2).clamp(least, most)
-    }
-
-    /// `n` units were refused.
-    fn miss(&mut self, now: Time, n: u32) {
-        self.missed = self.missed.saturating_add(n);
-        self.missing_since.get_or_insert(now);
-        self.refused = now;
     }
 
     /// The units that are wanted before all else: those in use, and what is missing, roughly, as whoever does not wait comes again
     /// and again for the same.
     fn urgent(&self) -> u64 {
         let waiting = self.queue.as_ref().map_or(0, |queue| queue.units());
-        let missing = waiting.max(self.missed.into());
+        let missing = waiting.max(self.missing.units().into());
         let missing = if missing > 0 { missing.checked_next_power_of_two().unwrap_or(missing) } else { 0 };
         let most = self.window.map_or(u64::MAX, |window| window.limit.into());
         u64::from(self.kept.units()).saturating_add(missing).min(most)
@@ -415,7 +398,7 @@ impl WindowState {
         if self.queue.as_ref().map_or(0, |queue| queue.len()) >= max_waiters {
             return Err(Denied::TooManyWaiters { max_waiters });
         }
-        self.missing_since.get_or_insert(now);
+        self.missing.begin(now);
         if max_wait.is_zero() {
             return Err(Denied::TimedOut { max_wait });
         }

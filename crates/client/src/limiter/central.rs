@@ -32,19 +32,25 @@ pub(super) struct Central {
     burst_micros: u64,
     /// The most tokens one shard may hold.
     share: u64,
-    /// At least as many tokens as are in the shards.
-    lent: u64,
-    /// Tokens that left the bucket and did not come back, without those that were metered.
-    drawn: u64,
+    tokens: TokenCounts,
     /// Units are due at equal intervals, and none is saved up.
     is_phased: bool,
     /// The units that the grantor is asked for one by one, and what came of that.
     units: Units,
-    /// Units whose waiters were refused or went away.
-    given_up: u64,
     queue: Queue,
     /// Half of the bucket was there since the allowance last changed.
     was_half_full: bool,
+}
+
+/// The tokens that are not in the bucket.
+#[derive(Debug)]
+struct TokenCounts {
+    /// At least as many tokens as are in the shards.
+    lent: u64,
+    /// Tokens that left the bucket and did not come back, without those that were metered.
+    drawn: u64,
+    /// Units whose waiters were refused or went away.
+    given_up: u64,
 }
 
 // === impl Central ===
@@ -58,11 +64,9 @@ impl Central {
             burst,
             burst_micros: 0,
             share: 0,
-            lent: 0,
-            drawn: 0,
+            tokens: TokenCounts { lent: 0, drawn: 0, given_up: 0 },
             is_phased: false,
             units: Units::new(),
-            given_up: 0,
             queue: Queue::new(),
             was_half_full: false,
         }
@@ -122,8 +126,8 @@ impl Central {
 
     /// Units that were waited for are of no use: who waits next is to be woken. Units of a lease that flows in are lost.
     pub(super) fn give_back(&mut self, n: u32) {
-        self.drawn -= u64::from(n);
-        self.given_up += u64::from(n);
+        self.tokens.drawn -= u64::from(n);
+        self.tokens.given_up += u64::from(n);
         self.units.give_back(n, self.queue.units());
     }
 
@@ -157,7 +161,7 @@ impl Central {
             self.collect(shards);
             self.bucket.owe(n.into(), MOST_OWED_NANOS);
         }
-        self.drawn += u64::from(n);
+        self.tokens.drawn += u64::from(n);
     }
 
     /// Takes `n` tokens, and a batch for this thread's shard where there is plenty.
@@ -246,7 +250,7 @@ impl Central {
             self.lapse();
             return Ok(ticket);
         };
-        self.given_up += u64::from(n);
+        self.tokens.given_up += u64::from(n);
         Err(refused)
     }
 
@@ -272,7 +276,7 @@ impl Central {
 
     /// `ticket` went away.
     pub(super) fn leave(&mut self, ticket: Ticket) {
-        self.given_up += self.queue.leave(ticket).map_or(0, u64::from);
+        self.tokens.given_up += self.queue.leave(ticket).map_or(0, u64::from);
         self.bucket.set_capacity(self.brim_micros());
         self.lapse();
     }
@@ -285,7 +289,9 @@ impl Central {
     pub(super) fn ready_at(&self, now: Time) -> Option<Time> {
         if !self.is_open(now) {
             None
-        } else if self.unlimited || (self.queue.is_empty() && (self.lent > 0 || self.bucket.tokens() > 0)) {
+        } else if self.unlimited
+            || (self.queue.is_empty() && (self.tokens.lent > 0 || self.bucket.tokens() > 0))
+        {
             Some(Time::ZERO)
         } else if self.units.is_asking() {
             // Whoever comes is to be asked for.
@@ -321,9 +327,9 @@ impl Central {
     }
 
     pub(super) fn usage(&self, shards: &Shards) -> RateUsage {
-        let granted = self.drawn - shards.total() + shards.metered();
+        let granted = self.tokens.drawn - shards.total() + shards.metered();
         let waiting = self.queue.units();
-        RateUsage { attempted: granted + shards.denied() + self.given_up + waiting, granted, waiting }
+        RateUsage { attempted: granted + shards.denied() + self.tokens.given_up + waiting, granted, waiting }
     }
 
     fn is_open(&self, now: Time) -> bool {
@@ -340,7 +346,7 @@ impl Central {
             }
         }
         self.units.take(sent);
-        self.drawn += n;
+        self.tokens.drawn += n;
         true
     }
 
@@ -350,12 +356,12 @@ impl Central {
         let batch = if self.unlimited { room } else { room.min(self.bucket.tokens() / BATCH_PART) };
         if batch > 0 && (self.unlimited || self.bucket.take(batch)) {
             shards.lend(batch);
-            self.drawn += batch;
-        } else if self.lent == 0 {
+            self.tokens.drawn += batch;
+        } else if self.tokens.lent == 0 {
             return;
         }
-        self.lent = shards.total();
-        self.bucket.set_aside(self.lent);
+        self.tokens.lent = shards.total();
+        self.bucket.set_aside(self.tokens.lent);
     }
 
     /// Brings back what the shards hold.
@@ -371,12 +377,12 @@ impl Central {
     }
 
     fn recall(&mut self, shards: &Shards) -> u64 {
-        if self.lent == 0 {
+        if self.tokens.lent == 0 {
             return 0;
         }
         let back = shards.collect();
-        self.drawn -= back;
-        self.lent = 0;
+        self.tokens.drawn -= back;
+        self.tokens.lent = 0;
         self.bucket.set_aside(0);
         back
     }

@@ -47,7 +47,7 @@ impl Session {
             entry.exchange = None;
             entry.due = now;
             if entry.is_open() && !welcome {
-                entry.fault = Some(Fault::Missing);
+                entry.setbacks.fault = Some(Fault::Missing);
                 entry.due = now + entry.refresh().unwrap_or(self.config.spacing);
             }
             // Those who ask by their timer are not told faster than it can be set.
@@ -82,7 +82,6 @@ impl Session {
             reports: reports.collect(),
         };
         self.counts.asks += 1;
-        self.last_ask = Some(now);
         self.sent.note(id, now, ask.reports.len(), REMEMBERED);
         self.start(now, id, ExchangeKind::Ask, self.timeout(now, shortest));
         self.settle(now);
@@ -95,7 +94,7 @@ impl Session {
         let soon = |entry: &Entry| now + entry.refresh().unwrap_or_default() / 4;
         let (together, alone): (Vec<usize>, Vec<usize>) = (0..self.entries.len())
             .filter(|&place| self.entries[place].is_open())
-            .partition(|&place| !self.entries[place].alone);
+            .partition(|&place| !self.entries[place].setbacks.alone);
         if together.iter().any(|&place| self.entries[place].due <= now) {
             let mut places = together;
             places.retain(|&place| self.entries[place].due <= soon(&self.entries[place]));
@@ -128,7 +127,7 @@ impl Session {
             self.adopt(now, place, grant, basis, end)
         });
         let entry = &mut self.entries[place];
-        entry.fault = adopted.and(policies).err();
+        entry.setbacks.fault = adopted.and(policies).err();
         entry.renewed(now, exchange.sent, &plan);
     }
 
@@ -183,7 +182,7 @@ impl Session {
             |entry: &&mut Entry| entry.resource.as_str() == refused.resource && entry.exchange == Some(id);
         if let Some(entry) = self.entries.iter_mut().find(is_it) {
             entry.exchange = None;
-            let wait = BACK_OFF.wait(entry.refusals, longest, fraction);
+            let wait = BACK_OFF.wait(entry.setbacks.refusals, longest, fraction);
             entry.refused(now, Some(wait), &refused.reason);
         }
     }
@@ -193,7 +192,8 @@ impl Session {
         let (alone, longest, spread) = (self.sent.was_alone(id), self.longest_back_off(), self.spread);
         for entry in &mut self.entries {
             if spoken(entry) {
-                let wait = alone.then(|| BACK_OFF.wait(entry.refusals, longest, spread.fraction(id.0)));
+                let wait =
+                    alone.then(|| BACK_OFF.wait(entry.setbacks.refusals, longest, spread.fraction(id.0)));
                 entry.refused(now, wait, why);
             }
         }

@@ -27,12 +27,8 @@ pub(super) struct Entry {
     pub(super) due: Time,
     /// The exchange in flight that speaks of it.
     pub(super) exchange: Option<ReportId>,
-    /// A request with others was refused: ask for it alone until an answer comes.
-    pub(super) alone: bool,
-    /// The number of times in a row that it was refused when asked for alone.
-    pub(super) refusals: u32,
-    /// The last fault; nothing if the last answer was good.
-    pub(super) fault: Option<Fault>,
+    /// The refusals of it, and its last fault.
+    pub(super) setbacks: Setbacks,
     /// Whether a server may know of us and this resource.
     known: bool,
     /// Whether the last report was hurried by `ack_wanted`: the next one may not be.
@@ -44,12 +40,33 @@ pub(super) struct Entry {
     domains: Option<Arc<Policies>>,
     /// The units that leaders of a node before this one may have left in use: absent of a client, and where nothing was said of it.
     predecessors: Option<Box<Predecessors>>,
-    /// The state that the program was told last.
-    told: (Allowance, Rung, Option<Box<Fault>>, u32, Option<BoundBy>),
-    /// The amount that the last change that was handed out allows.
-    allowed: Amount,
+    told: ToldProgram,
     /// The amount of the lease before something of it was given back: a rule taken out.
     given_back: Option<Amount>,
+}
+
+/// The refusals of what is asked for of a resource.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Setbacks {
+    /// A request with others was refused: ask for it alone until an answer comes.
+    pub(super) alone: bool,
+    /// The number of times in a row that it was refused when asked for alone.
+    pub(super) refusals: u32,
+    /// The last fault; nothing if the last answer was good.
+    pub(super) fault: Option<Fault>,
+}
+
+/// The state of a resource as the program was told it.
+#[derive(Clone, Debug)]
+struct ToldProgram {
+    allowance: Allowance,
+    rung: Rung,
+    fault: Option<Box<Fault>>,
+    /// The version of the policies of its domains.
+    version: u32,
+    bound_by: Option<BoundBy>,
+    /// The amount that the last change that was handed out allows.
+    allowed: Amount,
 }
 
 /// The units of a resource that leaders of a node before this one may have left in use, by what the node above has said.
@@ -119,17 +136,14 @@ impl Entry {
             stage: Stage::Open,
             due: now,
             exchange: None,
-            alone: false,
-            refusals: 0,
-            fault: None,
+            setbacks: Setbacks::default(),
             known: false,
             hurried: false,
             refresh: None,
             streamed: Streamed::default(),
             domains: None,
             predecessors: None,
-            told: (Allowance::NOTHING, Rung::Waiting, None, 0, None),
-            allowed: Amount::ZERO,
+            told: ToldProgram::nothing(),
             given_back: None,
         }
     }
@@ -170,7 +184,7 @@ impl Entry {
     /// Brings the next report on a stream forward if there is something to say, and it is not being refused.
     pub(super) fn hasten(&mut self, now: Time, spaced: Time) {
         let (holding, at) = (&self.holding, spaced.max(now));
-        if self.refusals > 0 || self.due <= at {
+        if self.setbacks.refusals > 0 || self.due <= at {
             return;
         }
         // A node has many bands to compare, so its demand comes last.
@@ -200,8 +214,7 @@ impl Entry {
         self.streamed.floor = self.streamed.floor.map(|floor| floor.max(basis));
         // A report that was refused is due again.
         if self.streamed.said <= basis && self.due == Time::MAX {
-            self.alone = false;
-            self.refusals = 0;
+            self.setbacks.clear();
         }
     }
 
@@ -210,8 +223,8 @@ impl Entry {
     pub(super) fn renewed_up(&mut self, now: Time, basis: ReportId, renewed: bool, spaced: Time) {
         self.taken_up(basis);
         if renewed {
-            self.fault.take_if(|_| self.refusals == 0);
-        } else if self.streamed.said <= basis && !self.alone && !self.holding.is_over(now) {
+            self.setbacks.fault.take_if(|_| self.setbacks.refusals == 0);
+        } else if self.streamed.said <= basis && !self.setbacks.alone && !self.holding.is_over(now) {
             self.due = self.due.min(spaced.max(now));
         }
     }
@@ -234,7 +247,7 @@ impl Entry {
     /// The program hears that it may use so much from here on. What it has taken before that is not known until it says so.
     pub(super) fn handed_out(&mut self, allowance: Allowance, config: &SessionConfig) {
         let allowed = allowance.capacity.unwrap_or(Amount::MAX);
-        let before = std::mem::replace(&mut self.allowed, allowed);
+        let before = std::mem::replace(&mut self.told.allowed, allowed);
         let is_looked_at = [HolderRule::UseReadAfter, HolderRule::UnitsHeld];
         let is_client = config.kind == HolderKind::Client;
         if allowed < before && is_client && is_looked_at.iter().all(|&rule| config.rules.keep(rule)) {
@@ -262,11 +275,7 @@ impl Entry {
     /// The report that spoke of it was refused: it goes alone, and after a wait if it went alone.
     pub(super) fn refused(&mut self, now: Time, wait: Option<Duration>, why: &str) {
         self.due = now + wait.unwrap_or_default();
-        self.alone = true;
-        if wait.is_some() {
-            self.refusals = self.refusals.saturating_add(1);
-            self.fault = Some(Fault::Failed(Failure::Refused(why.to_owned())));
-        }
+        self.setbacks.refuse(wait.is_some(), why);
     }
 
     /// It is spoken of in exchange `id`.
@@ -279,8 +288,7 @@ impl Entry {
     /// The grant that answers the report sent at `sent` has been looked at. `spread` from 0 to 1 sets the next refresh in
     /// the last tenth of the interval.
     pub(super) fn renewed(&mut self, now: Time, sent: Time, plan: &Plan) {
-        self.alone = false;
-        self.refusals = 0;
+        self.setbacks.clear();
         let mut wait = plan.refresh.mul_f64(0.9 + plan.spread / 10.0);
         // A lease that its grantor cut short must still be renewed in time.
         if let Some(end) = self.holding.end(now) {
@@ -311,7 +319,7 @@ impl Entry {
         let end = self.holding.end(now).unwrap_or(now);
         self.stage = Stage::Leaving { failures: 0, end, again: None };
         self.due = now;
-        self.fault = None;
+        self.setbacks.fault = None;
         self.known
     }
 
@@ -330,13 +338,12 @@ impl Entry {
     /// The change since the program was last told, when `allowance` may be used and comes from `rung`.
     pub(super) fn change(&mut self, allowance: Allowance, rung: Rung) -> Option<Change> {
         let (version, bound_by) = (self.version(), self.holding.bound_by());
-        if (self.told.0, self.told.1, self.told.3, self.told.4) == (allowance, rung, version, bound_by)
-            && self.told.2.as_deref() == self.fault.as_ref()
-        {
+        let fault = self.setbacks.fault.as_ref();
+        if !self.told.tell((allowance, rung, version, bound_by), fault) {
             return None;
         }
-        self.told = (allowance, rung, self.fault.clone().map(Box::new), version, bound_by);
-        let (resource, fault, domains) = (self.resource.clone(), self.fault.clone(), self.domains.clone());
+        let (resource, fault, domains) =
+            (self.resource.clone(), self.setbacks.fault.clone(), self.domains.clone());
         let learns_until = self.holding.learns_until();
         Some(Change { resource, allowance, rung, fault, learns_until, bound_by, domains })
     }
@@ -383,6 +390,55 @@ impl Entry {
     /// That of the policies of its domains; 0 if there are none.
     fn version(&self) -> u32 {
         self.domains.as_ref().map_or(0, |policies| policies.version())
+    }
+}
+
+// === impl Setbacks ===
+
+impl Setbacks {
+    /// It was not refused.
+    fn clear(&mut self) {
+        (self.alone, self.refusals) = (false, 0);
+    }
+
+    /// It was refused, and `was_alone` in that.
+    fn refuse(&mut self, was_alone: bool, why: &str) {
+        self.alone = true;
+        if was_alone {
+            self.refusals = self.refusals.saturating_add(1);
+            self.fault = Some(Fault::Failed(Failure::Refused(why.to_owned())));
+        }
+    }
+}
+
+// === impl ToldProgram ===
+
+impl ToldProgram {
+    /// The program was told nothing.
+    fn nothing() -> ToldProgram {
+        ToldProgram {
+            allowance: Allowance::NOTHING,
+            rung: Rung::Waiting,
+            fault: None,
+            version: 0,
+            bound_by: None,
+            allowed: Amount::ZERO,
+        }
+    }
+
+    /// The state is this. Returns whether that is news, of which the program hears then.
+    fn tell(
+        &mut self,
+        (allowance, rung, version, bound_by): (Allowance, Rung, u32, Option<BoundBy>),
+        fault: Option<&Fault>,
+    ) -> bool {
+        let told = (self.allowance, self.rung, self.version, self.bound_by);
+        if told == (allowance, rung, version, bound_by) && self.fault.as_deref() == fault {
+            return false;
+        }
+        let (fault, allowed) = (fault.cloned().map(Box::new), self.allowed);
+        *self = ToldProgram { allowance, rung, fault, version, bound_by, allowed };
+        true
     }
 }
 

@@ -50,8 +50,7 @@ impl Session {
     }
 
     pub(super) fn next_id(&mut self) -> ReportId {
-        self.last_id = self.last_id.next();
-        self.last_id
+        self.sent.next_id()
     }
 
     /// Gives up what has not been answered in time.
@@ -94,7 +93,7 @@ impl Session {
             entry.due = now;
             match exchange.kind {
                 ExchangeKind::Ask => {
-                    entry.fault = entry.is_open().then(|| fault.clone());
+                    entry.setbacks.fault = entry.is_open().then(|| fault.clone());
                     true
                 }
                 ExchangeKind::Release => entry.may_still_release(now, RELEASES),

@@ -110,7 +110,7 @@ impl Session {
         entry.streamed.granted = Some(Granted { order, length, capacity, is_held });
         entry.streamed.pace = Some(pace);
         entry.taken_up(basis);
-        entry.fault = adopted.and(policies).err();
+        entry.setbacks.fault = adopted.and(policies).err();
         entry.hasten(now, spaced);
         Ok(())
     }
@@ -170,6 +170,6 @@ impl Session {
 
     /// When the next report on a stream may go out.
     pub(super) fn spaced(&self, now: Time) -> Time {
-        self.last_ask.map_or(now, |sent| sent + self.config.stream_spacing)
+        self.sent.last_ask().map_or(now, |sent| sent + self.config.stream_spacing)
     }
 }

@@ -24,7 +24,7 @@ impl Session {
     }
 
     pub(super) fn release(&mut self, now: Time) -> Option<Action> {
-        let id = self.last_id.next();
+        let id = self.sent.last_id().next();
         let leaving = self.entries.iter_mut().filter(|entry| !entry.is_open() && entry.due <= now);
         let resources: Vec<ResourceId> = leaving
             .take(self.config.batch)
@@ -36,7 +36,7 @@ impl Session {
         if resources.is_empty() {
             return None;
         }
-        self.last_id = id;
+        self.sent.next_id();
         self.counts.releases += 1;
         self.start(now, id, ExchangeKind::Release, self.timeout(now, None));
         let holder = self.config.holder.clone();

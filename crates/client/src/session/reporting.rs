@@ -41,7 +41,7 @@ impl Session {
         let beat = self.report_up(now, open.id, Some(open.epoch), ReportScope::Heartbeat)?;
         if let LineState::Open(open) = &mut self.streams.line {
             open.next_beat = now + open.pace;
-            open.last_beat = self.last_id;
+            open.last_beat = self.sent.last_id();
         }
         Some(beat)
     }
@@ -49,7 +49,7 @@ impl Session {
     /// A report of everything that is due, or of one resource that must go alone.
     pub(super) fn report_due(&mut self, now: Time, stream: u64, epoch: Option<Epoch>) -> Option<Action> {
         let due = self.entries.iter().filter(|entry| entry.is_open() && entry.due <= now);
-        let scope = due.map(|entry| if entry.alone { ReportScope::Alone } else { ReportScope::Due });
+        let scope = due.map(|entry| if entry.setbacks.alone { ReportScope::Alone } else { ReportScope::Due });
         // What goes together goes first.
         let scope = scope.reduce(|a, b| if a == ReportScope::Due { a } else { b })?;
         self.report_up(now, stream, epoch, scope)
@@ -66,7 +66,7 @@ impl Session {
         let most = if scope == ReportScope::Alone { 1 } else { self.config.batch };
         let is_spoken_of = |entry: &Entry| {
             entry.is_open()
-                && entry.alone == (scope == ReportScope::Alone)
+                && entry.setbacks.alone == (scope == ReportScope::Alone)
                 && (entry.due <= now || scope == ReportScope::Heartbeat && entry.holding.demand_has_changed())
         };
         let places = (0..self.entries.len()).filter(|&place| is_spoken_of(&self.entries[place]));
@@ -88,7 +88,6 @@ impl Session {
             reports: reports.collect(),
         };
         self.sent.note(id, now, report.reports.len(), REMEMBERED);
-        self.last_ask = Some(now);
         if !report.reports.is_empty() {
             self.settle(now);
         }
@@ -97,7 +96,7 @@ impl Session {
 
     /// A release of what is on its way out and was not released on this stream.
     pub(super) fn release_up(&mut self, now: Time, open: OpenStream) -> Option<Action> {
-        let id = self.last_id.next();
+        let id = self.sent.last_id().next();
         let leaving = self.entries.iter_mut().filter(|entry| !entry.is_open() && entry.exchange.is_none());
         let resources: Vec<ResourceId> = leaving
             .take(self.config.batch)
@@ -110,7 +109,7 @@ impl Session {
         if resources.is_empty() {
             return None;
         }
-        self.last_id = id;
+        self.sent.next_id();
         self.counts.releases += 1;
         let released_by = open.released_by.min(now + self.config.timeout);
         self.streams.line = LineState::Open(OpenStream { released_by, ..open });

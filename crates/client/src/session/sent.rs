@@ -10,9 +10,15 @@ use std::time::Duration;
 
 use lessor_proto::{ReportId, Time};
 
-/// The reports sent, in the order of their numbers.
+/// The reports sent, in the order of their numbers, and the last number that was given.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SentRequests(VecDeque<Sending>);
+pub(super) struct SentRequests {
+    reports: VecDeque<Sending>,
+    /// The last number given to a request or a stream: the report id of asks.
+    last_id: ReportId,
+    /// When something was last asked for.
+    last_ask: Option<Time>,
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Sending {
@@ -25,14 +31,31 @@ struct Sending {
 // === impl SentRequests ===
 
 impl SentRequests {
+    /// The number of the next request or stream, which is given to it from here on.
+    pub(super) fn next_id(&mut self) -> ReportId {
+        self.last_id = self.last_id.next();
+        self.last_id
+    }
+
+    /// The last number that was given.
+    pub(super) fn last_id(&self) -> ReportId {
+        self.last_id
+    }
+
+    /// When something was last asked for.
+    pub(super) fn last_ask(&self) -> Option<Time> {
+        self.last_ask
+    }
+
     /// Report `id`, above all before it, leaves at `at`. Of all reports at most `most` are remembered, the last.
     pub(super) fn note(&mut self, id: ReportId, at: Time, resources: usize, most: usize) {
-        assert!(self.0.back().is_none_or(|last| last.id < id), "report numbers grow");
-        while self.0.len() >= most {
-            self.0.pop_front();
+        assert!(self.reports.back().is_none_or(|last| last.id < id), "report numbers grow");
+        while self.reports.len() >= most {
+            self.reports.pop_front();
         }
         let resources = u32::try_from(resources).unwrap_or(u32::MAX);
-        self.0.push_back(Sending { id, at, resources });
+        self.reports.push_back(Sending { id, at, resources });
+        self.last_ask = Some(at);
     }
 
     /// When report `id` was sent, if that is remembered.
@@ -52,15 +75,15 @@ impl SentRequests {
 
     /// No grant counts from a report before `floor` any more.
     pub(super) fn forget_before(&mut self, floor: ReportId) {
-        while self.0.front().is_some_and(|first| first.id < floor) {
-            self.0.pop_front();
+        while self.reports.front().is_some_and(|first| first.id < floor) {
+            self.reports.pop_front();
         }
     }
 
     /// Time has passed unseen. What was sent before the zero of the clock is forgotten: it cannot be counted from.
     pub(super) fn lose_time(&mut self, lost: Duration) {
         let lost = u64::try_from(lost.as_nanos()).unwrap_or(u64::MAX);
-        self.0.retain_mut(|sending| {
+        self.reports.retain_mut(|sending| {
             let at = sending.at.as_nanos().checked_sub(lost);
             sending.at = Time::from_nanos(at.unwrap_or_default());
             at.is_some()
@@ -68,7 +91,7 @@ impl SentRequests {
     }
 
     fn find(&self, id: ReportId) -> Option<&Sending> {
-        self.0.binary_search_by_key(&id, |sending| sending.id).ok().map(|place| &self.0[place])
+        self.reports.binary_search_by_key(&id, |sending| sending.id).ok().map(|place| &self.reports[place])
     }
 }
 
@@ -96,7 +119,7 @@ mod tests {
         let mut sent = SentRequests::default();
         (1..=1_000).for_each(|id| sent.note(ReportId(id), second(id), 1, 8));
         assert_eq!(
-            (sent.0.len(), sent.at(ReportId(992)), sent.at(ReportId(993))),
+            (sent.reports.len(), sent.at(ReportId(992)), sent.at(ReportId(993))),
             (8, None, Some(second(993)))
         );
     }

@@ -252,7 +252,7 @@ impl Session {
 
     fn blame(&mut self, fault: &Fault) {
         for entry in self.entries.iter_mut().filter(|entry| entry.is_open()) {
-            entry.fault = Some(fault.clone());
+            entry.setbacks.fault = Some(fault.clone());
         }
     }
 }

@@ -16,6 +16,7 @@ use lessor_proto::{Amount, ResourceId, Time};
 use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, info, warn};
 
+use self::windows::DrivenWindows;
 use super::clock;
 use super::command::{Command, OpenResource};
 use super::lease_state::LeaseState;
@@ -26,7 +27,6 @@ use crate::domain::Scope;
 use crate::holding::{Kind, Rung};
 use crate::session::{self, Action, Change, Session, Transport};
 use crate::sublessee::Sublessee;
-use crate::window::{WindowHolder, WindowKeys};
 
 /// The interval at which the use of a rate is looked at.
 const RATE_TICK: Duration = Duration::from_millis(250);
@@ -43,15 +43,8 @@ pub(super) struct Driver {
     commands: mpsc::UnboundedReceiver<Command>,
     open: BTreeMap<ResourceId, DrivenResource>,
     subleases: Sublessee,
-    windows: WindowHolder,
-    /// The keys that those are of.
-    window_keys: Vec<Arc<WindowKeys>>,
-    /// Some of them should be looked at.
-    are_windows_called: bool,
-    /// The way in use when it was last looked at.
-    transport: Transport,
-    /// It has been said that a server has no streams.
-    has_polled: bool,
+    windows: DrivenWindows,
+    way: LoggedWay,
     clocks: clock::ClockWatch,
     next_tick: Time,
     /// When there is something to tell of domains.
@@ -59,6 +52,13 @@ pub(super) struct Driver {
     stopping: Option<Stopping>,
     /// Every handle is gone, and there will be no more commands.
     alone: bool,
+}
+
+/// The way to the server, as it was last looked at and told in the log.
+struct LoggedWay {
+    transport: Transport,
+    /// It has been said that a server has no streams.
+    has_polled: bool,
 }
 
 struct DrivenResource {
@@ -79,6 +79,20 @@ enum DriverEvent {
     Heard(session::Event),
 }
 
+// === impl LoggedWay ===
+
+impl LoggedWay {
+    fn look_at(&mut self, transport: Transport, server: &str) {
+        if std::mem::replace(&mut self.transport, transport) == transport || transport == Transport::Stream {
+            return;
+        }
+        match std::mem::replace(&mut self.has_polled, true) {
+            false => info!(%server, "the server has no streams: polling"),
+            true => debug!(%server, "the server still has no streams"),
+        }
+    }
+}
+
 // === impl Driver ===
 
 impl Driver {
@@ -89,17 +103,14 @@ impl Driver {
         commands: mpsc::UnboundedReceiver<Command>,
     ) -> Driver {
         Driver {
-            transport: session.transport(),
-            has_polled: false,
+            way: LoggedWay { transport: session.transport(), has_polled: false },
             session,
             line,
             registry,
             commands,
             open: BTreeMap::new(),
             subleases: Sublessee::default(),
-            windows: WindowHolder::new(),
-            window_keys: Vec::new(),
-            are_windows_called: false,
+            windows: DrivenWindows::new(),
             clocks: clock::ClockWatch::start(),
             next_tick: Time::MAX,
             next_tell: Time::MAX,
@@ -139,7 +150,7 @@ impl Driver {
 
     fn next_deadline(&self) -> Time {
         let end = self.stopping.as_ref().map_or(Time::MAX, |stopping| stopping.until);
-        let work = self.session.next_deadline().min(self.windows.next_deadline());
+        let work = self.session.next_deadline().min(self.windows.holder.next_deadline());
         work.min(self.next_tick).min(self.next_tell).min(end)
     }
 
@@ -191,8 +202,8 @@ impl Driver {
             Command::Knock { resource, generation } => self.knock(now, &resource, generation),
             // What there is to tell is looked at after each event.
             Command::Tell => {}
-            Command::OpenWindows(keys) => self.window_keys.push(keys),
-            Command::Windows => self.are_windows_called = true,
+            Command::OpenWindows(keys) => self.windows.keys.push(keys),
+            Command::Windows => self.windows.are_called = true,
             Command::Shutdown { done } => self.stop(now, Some(done)),
         }
     }
@@ -205,7 +216,7 @@ impl Driver {
         debug!(resource = %opening.resource, wants = opening.demand.wants().as_f64(), "opened");
         self.subleases.leave(now, &opening.resource, &mut self.session);
         self.subleases.yield_to_program(now, &opening.resource);
-        self.windows.yield_to_program(now, &opening.resource);
+        self.windows.holder.yield_to_program(now, &opening.resource);
         self.session.add(now, opening.resource.clone(), opening.config.clone());
         self.session.set_peak(now, &opening.resource, opening.demand.peak().map(Amount::as_f64));
         opening.domains.follow(self.session.policies(&opening.resource));
@@ -223,14 +234,7 @@ impl Driver {
 
     fn look_at_transport(&mut self) {
         let transport = self.session.transport();
-        if std::mem::replace(&mut self.transport, transport) == transport || transport == Transport::Stream {
-            return;
-        }
-        let server = self.session.server();
-        match std::mem::replace(&mut self.has_polled, true) {
-            false => info!(%server, "the server has no streams: polling"),
-            true => debug!(%server, "the server still has no streams"),
-        }
+        self.way.look_at(transport, self.session.server());
     }
 
     fn look_at_clocks(&mut self, now: Time) {
@@ -289,7 +293,7 @@ impl Driver {
     fn act(&mut self, now: Time) {
         while let Some(action) = self.session.poll(now) {
             match action {
-                Action::Change(change) if self.windows.apply(now, &change, &mut self.session) => {}
+                Action::Change(change) if self.windows.holder.apply(now, &change, &mut self.session) => {}
                 Action::Change(change) => {
                     let resource = change.resource.clone();
                     self.tell_domain(now, &change);
@@ -309,7 +313,7 @@ impl Driver {
                 action => self.line.perform(action),
             }
         }
-        self.registry.count(self.session.counts(), self.transport);
+        self.registry.count(self.session.counts(), self.way.transport);
     }
 
     /// Tells the server what domains did, if it is time for that.
@@ -341,7 +345,7 @@ impl Driver {
             held.leave(now, self.session.allowance(now, resource).until);
             self.subleases.leave(now, resource, &mut self.session);
         }
-        self.windows.leave(now, &mut self.session);
+        self.windows.holder.leave(now, &mut self.session);
         self.next_tick = now;
         let stopping = self.stopping.get_or_insert(Stopping { until: now + GRACE, done: Vec::new() });
         stopping.done.extend(done);
@@ -350,7 +354,7 @@ impl Driver {
     fn has_stopped(&self, now: Time) -> bool {
         self.stopping.as_ref().is_some_and(|stopping| {
             now >= stopping.until
-                || (self.open.is_empty() && self.windows.is_empty() && self.session.is_empty())
+                || (self.open.is_empty() && self.windows.holder.is_empty() && self.session.is_empty())
         })
     }
 

@@ -63,7 +63,7 @@ impl LockedWindow<'_> {
         if let Denied::AboveBurst { .. } = denied {
             return Attention::None;
         }
-        self.state.miss(now, n);
+        self.state.missing.refuse(now, n);
         let attention = self.state.missing_is_news();
         self.state.call(attention)
     }

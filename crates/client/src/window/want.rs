@@ -12,7 +12,7 @@ use std::time::Duration;
 use lessor_proto::message::{Band, Bands};
 use lessor_proto::{Amount, Time};
 
-use super::{Attention, ExactWindow, REMEMBERED, WindowState};
+use super::{Attention, ExactWindow, WindowState};
 
 /// The want of a window at a moment.
 #[derive(Clone, PartialEq, Debug)]
@@ -48,15 +48,9 @@ impl ExactWindow {
         let mut state = self.lock();
         state.kept.end_until(now);
         state.attention = Attention::None;
-        if now.since(state.refused) >= REMEMBERED {
-            state.missed = 0;
-        }
         let in_use = state.kept.units();
         let waiting = state.queue.as_ref().map_or(0, |queue| queue.units());
-        let is_missing = waiting > 0 || state.missed > 0;
-        if !is_missing {
-            state.missing_since = None;
-        }
+        state.missing.forget_old(now, waiting > 0);
         let most = state.window.map_or(u64::MAX, |window| window.limit.into());
         let urgent = state.urgent();
         state.said = urgent;
@@ -79,7 +73,7 @@ impl ExactWindow {
         let pace = state.window.map_or(least, |window| (window.length / LOOKS).clamp(least, longest));
         let silent_at = if is_silent { Time::MAX } else { state.asked + SILENT };
         let free_at = state.kept.first_end().unwrap_or(Time::MAX);
-        let forget_at = if state.missed > 0 { state.refused + REMEMBERED } else { Time::MAX };
+        let forget_at = state.missing.forget_at();
         let next_look = silent_at.min(free_at).min(forget_at).max(now + pace);
         let band = |priority, wants: u64| Band { priority, subclients: 1, wants: wants as f64 };
         WindowWant {
