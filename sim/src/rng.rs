@@ -5,27 +5,36 @@ use std::time::Duration;
 use rand::{Rng as _, SeedableRng};
 use rand_pcg::Pcg64;
 
-/// rng of one simulation.
+/// The chance of one simulation.
 #[derive(Clone, Debug)]
-pub struct Rng(Pcg64);
+pub struct Rng {
+    seed: u64,
+    numbers: Pcg64,
+}
 
 // === impl Rng ===
 
 impl Rng {
-    /// rng that fall as `seed` says.
+    /// The one that falls as `seed` says.
     #[must_use]
     pub fn new(seed: u64) -> Rng {
-        Rng(Pcg64::seed_from_u64(seed))
+        Rng { seed, numbers: Pcg64::seed_from_u64(seed) }
+    }
+
+    /// The seed that it falls by.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
     }
 
     /// Any number.
     pub fn number(&mut self) -> u64 {
-        self.0.next_u64()
+        self.numbers.next_u64()
     }
 
     /// A number below `bound`; 0 if there is none.
     pub fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.0.next_u64()) * u128::from(bound)) >> 64) as u64
+        ((u128::from(self.numbers.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
     /// A number from `least` to `most`.
@@ -50,7 +59,7 @@ impl Rng {
 
     /// From 0 up to but not including 1.
     pub fn fraction(&mut self) -> f64 {
-        (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+        (self.numbers.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// A time that is `mean` on average, exponentially distributed: von Neumann's method, which only compares.

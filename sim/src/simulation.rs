@@ -9,6 +9,7 @@ mod ahead;
 mod beliefs;
 mod build;
 mod clocks;
+mod configurations;
 mod directory;
 mod domains;
 mod editions;
@@ -21,81 +22,56 @@ mod kinds;
 mod leadership;
 mod node;
 mod observer;
+mod population;
+mod progress;
 mod running;
 mod shared;
 mod templates;
+mod tree;
 mod using;
 mod versions;
 mod view;
 mod wire;
 
-use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::Time;
 
 use crate::actor::Actor;
-use crate::client::Client;
 use crate::event_queue::EventQueue;
-use crate::faults::{Fault, Tally};
-use crate::holding::Holding;
+use crate::faults::Fault;
 use crate::oracle::{Oracle, Violation};
 use crate::plan::SimulationPlan;
-use crate::programs::Programs;
 use crate::resource::Resource;
 use crate::rng::Rng;
-use crate::rule_book::RuleBook;
 use crate::rules::Rules;
-use crate::shared_domain::SharedDomain;
-use crate::site::{Site, Task};
 use crate::stream::Streams;
 use crate::trace::{Entry, Happening, Speaker, Trace};
 
-pub(crate) use self::editions::Edition;
+use self::configurations::Configurations;
 pub use self::observer::{News, Observer};
+use self::population::Population;
+use self::progress::Progress;
 pub(crate) use self::templates::TemplateStep;
+use self::tree::Tree;
 pub use crate::counts::Counts;
 pub(crate) use crate::event::{Event, ToHolder, ToNode};
 
 /// A simulation as it stands.
 #[derive(Debug)]
 pub struct Simulation {
-    pub(crate) seed: u64,
     pub(crate) now: Time,
     pub(crate) rules: Rules,
     pub(crate) rng: Rng,
     pub(crate) queue: EventQueue<Event>,
-    pub(crate) sites: Vec<Site>,
-    /// Of all sites.
-    pub(crate) tasks: Vec<Task>,
-    pub(crate) etcd: Option<etcd::Office>,
-    pub(crate) clients: Vec<Client>,
-    pub(crate) holdings: Vec<Holding>,
-    /// The programs behind them.
-    pub(crate) programs: Programs,
+    pub(crate) tree: Tree,
+    pub(crate) population: Population,
     pub(crate) streams: Streams,
     pub(crate) resources: Vec<Resource>,
-    /// All editions of the configuration, where tasks have copies of their own.
-    pub(crate) editions: Vec<Edition>,
-    /// The etcd of the templates, where tasks follow them.
-    pub(crate) templates: Option<Box<templates::TemplateOffice>>,
-    /// The domain that clients share, if they do.
-    pub(crate) domain: Option<Box<SharedDomain>>,
-    /// The rules of access, if servers go by any.
-    pub(crate) rule_book: Option<Box<RuleBook>>,
-    addresses: HashMap<Arc<str>, u32>,
+    pub(crate) configurations: Configurations,
     pub(crate) oracle: Oracle,
     pub(crate) trace: Trace,
-    pub(crate) counts: Counts,
-    pub(crate) tally: Tally,
-    events: u64,
-    /// The number of events to come that were looked at ahead of their time.
-    looked_at: u32,
-    /// The number of them at this very moment.
-    at_once: u32,
-    /// The changes of what clients believe in the event that happens.
-    pub(crate) news: Vec<News>,
+    pub(crate) progress: Progress,
 }
 
 /// There is never so much to do at one moment.
@@ -128,10 +104,9 @@ impl Simulation {
         observer: &mut impl Observer,
     ) -> Result<(), Box<Violation>> {
         while let Some((at, event)) = self.queue.pop(until) {
-            self.at_once = if at == self.now { self.at_once + 1 } else { 0 };
+            let at_once = self.progress.step(at == self.now);
             self.now = at;
-            self.events += 1;
-            if self.at_once > ENDLESS {
+            if at_once > ENDLESS {
                 self.oracle.fail(21, || format!("{event:?} comes again and again at one moment"));
             }
             self.look_ahead();
@@ -147,7 +122,7 @@ impl Simulation {
 
     /// From here on `client` wants so much of each of its resources.
     pub fn set_wants(&mut self, client: u32, wants: f64) {
-        for hold in self.clients[client as usize].holds.clone() {
+        for hold in self.population.clients[client as usize].holds.clone() {
             self.want(hold, wants);
         }
         self.drive_client(client);
@@ -163,8 +138,8 @@ impl Simulation {
 
     /// All processes that live beside another of the same id are gone.
     pub fn end_twins(&mut self) {
-        for client in 0..self.clients.len() as u32 {
-            if self.clients[client as usize].twin_of.is_some() {
+        for client in self.population.numbers() {
+            if self.population.clients[client as usize].twin_of.is_some() {
                 self.end_life(client, true);
             }
         }
@@ -172,9 +147,9 @@ impl Simulation {
 
     /// Some clients want something else.
     pub fn disturb(&mut self) {
-        for client in 0..self.clients.len() as u32 {
+        for client in self.population.numbers() {
             if self.rng.chance(300) {
-                for hold in self.clients[client as usize].holds.clone() {
+                for hold in self.population.clients[client as usize].holds.clone() {
                     let wants = self.any_wants(hold);
                     self.want(hold, wants);
                 }
@@ -185,7 +160,7 @@ impl Simulation {
 
     /// Lets `thousandths` thousandths of the clients want something else, evenly from nothing to `most`.
     pub fn stir(&mut self, thousandths: u32, most: f64) {
-        for client in 0..self.clients.len() as u32 {
+        for client in self.population.numbers() {
             if self.rng.chance(thousandths) {
                 let wants = self.rng.fraction() * most;
                 self.set_wants(client, wants);
@@ -194,7 +169,7 @@ impl Simulation {
     }
 
     fn tell_news(&mut self, observer: &mut impl Observer) {
-        for news in self.news.drain(..) {
+        for news in self.progress.news.drain(..) {
             observer.hear(self.now, news);
         }
     }
@@ -263,7 +238,7 @@ impl Simulation {
                 Some(Actor::Task(caller.task))
             }
             Event::Use(hold) | Event::Hit(hold) | Event::Take(hold, _) | Event::Reopen(hold, _) => {
-                Some(Actor::Client(self.holdings[*hold as usize].client))
+                Some(Actor::Client(self.population.holdings[*hold as usize].client))
             }
             Event::Wants(client) => Some(Actor::Client(*client)),
             _ => None,
@@ -298,7 +273,7 @@ impl Simulation {
             let pause = self.rng.exponential(every);
             self.later(pause, Event::Fault(kind));
             if self.inject_fault(kind) {
-                self.tally.count(kind);
+                self.progress.tally.count(kind);
             }
         }
     }

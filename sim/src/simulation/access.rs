@@ -19,19 +19,19 @@ use crate::trace::Happening;
 impl Simulation {
     /// A task reads the rules in force.
     pub(super) fn read_rules(&mut self, task: u32) {
-        if let Some(book) = &self.rule_book {
-            self.tasks[task as usize].rules = book.newest();
+        if let Some(book) = &self.configurations.rule_book {
+            self.tree.tasks[task as usize].rules = book.newest();
         }
     }
 
     fn edition_of(&self, task: u32) -> Option<&Arc<RulesEdition>> {
-        let book = self.rule_book.as_ref()?;
-        Some(book.edition(self.tasks[task as usize].rules))
+        let book = self.configurations.rule_book.as_ref()?;
+        Some(book.edition(self.tree.tasks[task as usize].rules))
     }
 
     /// The rights of whoever says `hello` to a task; nothing where there are no rules.
     pub(super) fn let_in(&self, task: u32, hello: &Hello) -> Option<Result<PeerRights, Denial>> {
-        let (book, edition) = (self.rule_book.as_ref()?, self.edition_of(task)?);
+        let (book, edition) = (self.configurations.rule_book.as_ref()?, self.edition_of(task)?);
         let (kind, holder) = (hello.kind, hello.holder.clone());
         let whose = book.whose(kind, holder.as_str())?;
         let admitted = match edition.admit(kind, &holder) {
@@ -43,7 +43,7 @@ impl Simulation {
             Err(denial) => return Some(Err(denial)),
         };
         let rights = StreamRights::new(admitted, edition.access.stance);
-        Some(Ok(PeerRights { whose, kind, holder, edition: self.tasks[task as usize].rules, rights }))
+        Some(Ok(PeerRights { whose, kind, holder, edition: self.tree.tasks[task as usize].rules, rights }))
     }
 
     /// Holds what came up a stream against the rules; nothing if it goes no further.
@@ -91,7 +91,7 @@ impl Simulation {
     /// A leader looks at the rules again for each of its streams, once a second, whether it may act or not.
     pub(super) fn review_rights(&mut self, task: u32) {
         let Some(edition) = self.edition_of(task).cloned() else { return };
-        let newest = self.tasks[task as usize].rules;
+        let newest = self.tree.tasks[task as usize].rules;
         let leadership = self.leadership(task);
         let mut streams: Vec<_> = leadership.peers.iter().map(|(peer, &stream)| (peer, stream)).collect();
         streams.sort_unstable_by_key(|&(peer, _)| peer);
@@ -120,7 +120,7 @@ impl Simulation {
 
     /// The holder at the other end may hold these no more. Where the node cannot recall them at this moment the stream ends.
     fn recall_all(&mut self, task: u32, (peer, stream): (Peer, StreamRef), resources: &[ResourceId]) {
-        if self.tasks[task as usize].acts(self.now) {
+        if self.tree.tasks[task as usize].acts(self.now) {
             let now = self.local(Actor::Task(task));
             self.node(task).revoke(now, peer, resources);
         } else if self.ends_for_rights() {
@@ -137,7 +137,7 @@ impl Simulation {
 impl Simulation {
     /// Checks that what has passed the rules says no more than may be said.
     fn check_said(&mut self, whose: Whose, edition: usize, bands: &[Band]) {
-        let Some(book) = &self.rule_book else { return };
+        let Some(book) = &self.configurations.rule_book else { return };
         let rights = &book.edition(edition).rights;
         let all: u64 = bands.iter().map(|band| u64::from(band.subclients)).sum();
         let priority = bands.iter().map(|band| band.priority).max().unwrap_or_default();

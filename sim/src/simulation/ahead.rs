@@ -20,13 +20,13 @@ const AHEAD: usize = 32;
 impl Simulation {
     /// Looks at the next events, if those have happened that were looked at last.
     pub(super) fn look_ahead(&mut self) {
-        self.looked_at = self.looked_at.saturating_sub(1);
-        if self.looked_at > 0 {
+        self.progress.looked_at = self.progress.looked_at.saturating_sub(1);
+        if self.progress.looked_at > 0 {
             return;
         }
         for event in self.queue.current().take(AHEAD) {
             black_box(self.first_of(event));
-            self.looked_at += 1;
+            self.progress.looked_at += 1;
         }
         // What was read first says where the rest is.
         for event in self.queue.current().take(AHEAD) {
@@ -46,7 +46,7 @@ impl Simulation {
                 ToNode::Up { stream, .. } => self.clear(stream),
                 _ => None,
             },
-            Event::Lapse(hold) => Some(self.holdings[*hold as usize].until),
+            Event::Lapse(hold) => Some(self.population.holdings[*hold as usize].until),
             _ => None,
         }
     }
@@ -61,25 +61,27 @@ impl Simulation {
             Event::ToNode { task, delivery } => match **delivery {
                 ToNode::Up { stream, .. } => {
                     let (_, peer) = self.streams.get(stream)?.peer?;
-                    self.tasks[*task as usize].leadership.as_ref()?.node.last_heard(peer)
+                    self.tree.tasks[*task as usize].leadership.as_ref()?.node.last_heard(peer)
                 }
                 _ => None,
             },
-            Event::Lapse(hold) => {
-                Some(self.clients[self.holdings[*hold as usize].client as usize].process.wake)
-            }
+            Event::Lapse(hold) => Some(
+                self.population.clients[self.population.holdings[*hold as usize].client as usize]
+                    .process
+                    .wake,
+            ),
             _ => None,
         }
     }
 
     fn first_of_client(&self, client: u32) -> Option<Time> {
-        let found = &self.clients[client as usize];
-        let until = found.holds.clone().map(|hold| self.holdings[hold as usize].until).max();
+        let found = &self.population.clients[client as usize];
+        let until = found.holds.clone().map(|hold| self.population.holdings[hold as usize].until).max();
         until.max(Some(found.process.wake))
     }
 
     fn rest_of_client(&self, client: u32) -> Option<Time> {
-        let found = &self.clients[client as usize];
+        let found = &self.population.clients[client as usize];
         let clear = found.process.stream.and_then(|stream| self.clear(stream));
         clear.max(Some(found.mind.next_deadline()))
     }

@@ -13,24 +13,24 @@ use crate::trace::Happening;
 impl Simulation {
     /// A client says that it may use so much from here on.
     pub(super) fn adopt(&mut self, hold: u32, amount: Amount, until: Time) {
-        let holding = &self.holdings[hold as usize];
+        let holding = &self.population.holdings[hold as usize];
         let (client, resource) = (holding.client, holding.resource);
         let actor = Actor::Client(client);
         let local = self.local(actor);
         let micros = amount.as_micros();
         self.note(actor.who(), Happening::MayUse, [micros, until.as_nanos(), resource.into()]);
-        let holding = &self.holdings[hold as usize];
+        let holding = &self.population.holdings[hold as usize];
         let lived = local < holding.until;
         let gained = micros > 0 && (!lived || micros > holding.amount || until != holding.until);
         if gained && let Some(order) = self.consult(|oracle, facts| oracle.check_order(facts, hold, amount)) {
-            let holding = &mut self.holdings[hold as usize];
+            let holding = &mut self.population.holdings[hold as usize];
             holding.order = order;
-            if self.clients[client as usize].way == Way::Legacy {
+            if self.population.clients[client as usize].way == Way::Legacy {
                 // What it promises is about the session that its token names.
                 holding.promised = None;
             }
         }
-        let holding = &mut self.holdings[hold as usize];
+        let holding = &mut self.population.holdings[hold as usize];
         (holding.amount, holding.until) = (micros, until);
         self.consult(|oracle, facts| oracle.check_promise(facts, hold));
         self.recount(hold);
@@ -42,7 +42,7 @@ impl Simulation {
 
     /// A client whose lease has ended goes by what it was advised, or goes on.
     pub(super) fn fall_back(&mut self, hold: u32, amount: Amount, until: Time) {
-        let holding = &mut self.holdings[hold as usize];
+        let holding = &mut self.population.holdings[hold as usize];
         (holding.amount, holding.until) = (amount.as_micros(), until);
         let (client, resource) = (holding.client, holding.resource);
         self.note(
@@ -56,27 +56,27 @@ impl Simulation {
 
     /// Tells those who listen what a client believes of a holding.
     fn publish_belief(&mut self, hold: u32) {
-        let holding = &self.holdings[hold as usize];
+        let holding = &self.population.holdings[hold as usize];
         let (client, resource) = (holding.client, holding.resource);
         let (amount, total) = (Amount::from_micros(holding.counted), self.oracle.total(resource));
-        self.news.push(News { client, resource, amount, total });
+        self.progress.news.push(News { client, resource, amount, total });
     }
 
     /// Brings what is counted of a holding up to date, and sees to it that it is looked at when it ends.
     pub(super) fn recount(&mut self, hold: u32) {
-        let holding = &self.holdings[hold as usize];
-        let client = &self.clients[holding.client as usize];
+        let holding = &self.population.holdings[hold as usize];
+        let client = &self.population.clients[holding.client as usize];
         let clock = client.process.clock;
         let runs = client.lives() && client.process.paused.is_none();
         let counted = if runs { holding.use_at(clock.at(self.now)) } else { 0 };
         let (before, resource, site) = (holding.counted, holding.resource, client.site);
         if counted != before {
-            self.holdings[hold as usize].counted = counted;
-            self.holdings[hold as usize].was_counted |= counted > 0;
-            self.oracle.count(&self.sites, site, resource, (before, counted));
+            self.population.holdings[hold as usize].counted = counted;
+            self.population.holdings[hold as usize].was_counted |= counted > 0;
+            self.oracle.count(&self.tree.sites, site, resource, (before, counted));
         }
         if counted > 0 {
-            let holding = &mut self.holdings[hold as usize];
+            let holding = &mut self.population.holdings[hold as usize];
             let local = clock.at(self.now);
             let ends = holding.used.iter().map(|used| used.until).chain([holding.until]);
             let next = ends.filter(|&end| end > local).min().unwrap_or(Time::MAX);
@@ -91,7 +91,7 @@ impl Simulation {
     /// A holding ends, unless it was renewed.
     pub(super) fn lapse(&mut self, hold: u32) {
         let now = self.now;
-        let holding = &mut self.holdings[hold as usize];
+        let holding = &mut self.population.holdings[hold as usize];
         if holding.lapse != now {
             return;
         }
@@ -102,7 +102,7 @@ impl Simulation {
             self.stop_overdue(hold);
         }
         self.recount(hold);
-        if self.holdings[hold as usize].counted != before {
+        if self.population.holdings[hold as usize].counted != before {
             self.publish_belief(hold);
         }
     }
@@ -114,12 +114,13 @@ impl Simulation {
         let promise = report.has.as_ref().map(|has| (has.order, report.held.unwrap_or(has.capacity)));
         match (actor, promise) {
             (Actor::Client(client), promise) => {
-                let found = &mut self.clients[client as usize];
+                let found = &mut self.population.clients[client as usize];
                 found.fence = found.fence.max(epoch.unwrap_or_default());
-                let of_it = |hold: &u32| usize::from(self.holdings[*hold as usize].resource) == index;
+                let of_it =
+                    |hold: &u32| usize::from(self.population.holdings[*hold as usize].resource) == index;
                 let Some(hold) = found.holds.clone().find(of_it) else { return };
                 let Some((Some(order), held)) = promise else { return };
-                self.holdings[hold as usize].promised = Some((order, held.as_micros()));
+                self.population.holdings[hold as usize].promised = Some((order, held.as_micros()));
                 self.consult(|oracle, facts| oracle.check_promised(facts, hold, (order, held)));
             }
             (Actor::Task(task), Some((_, held))) => {

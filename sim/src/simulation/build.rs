@@ -1,28 +1,29 @@
 //! The building of a simulation from its plan.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::{ClientId, Epoch, Incarnation, Time};
 
+use super::configurations::Configurations;
 use super::etcd::Office;
+use super::population::Population;
+use super::progress::Progress;
 use super::templates::TemplateOffice;
-use super::{Counts, Event, Simulation};
+use super::tree::Tree;
+use super::{Event, Simulation};
 use crate::client::{Client, Mind};
 use crate::clock::{Clock, PERFECT};
 use crate::directory::Directory;
 use crate::event_queue::EventQueue;
-use crate::faults::{Fault, Tally};
+use crate::faults::Fault;
 use crate::holding::Holding;
 use crate::oracle::Oracle;
 use crate::plan::{ClientPlan, Election, Hold, Keeps, Link, PREFIX, SimulationPlan, SitePlan};
 use crate::process::Process;
-use crate::programs::Programs;
 use crate::registry::Registry;
 use crate::resource::Resource;
 use crate::rng::Rng;
-use crate::rule_book::RuleBook;
 use crate::rules::Rules;
 use crate::site::{Site, Task};
 use crate::stream::Streams;
@@ -36,38 +37,25 @@ const CLIENT_DATES: u64 = 1_000_000_000_000_000_000;
 const NODE_DATES: u64 = 250_000_000_000_000_000;
 
 pub(super) fn sim(seed: u64, plan: &SimulationPlan) -> Simulation {
+    let holdings = plan.clients.iter().map(|client| client.holds.len()).sum();
     let mut sim = Simulation {
-        seed,
         now: Time::ZERO,
         rules: Rules::new(plan),
         rng: Rng::new(seed),
         queue: if plan.clients.len() > LARGE { EventQueue::large() } else { EventQueue::small() },
-        sites: Vec::with_capacity(plan.sites.len()),
-        tasks: Vec::new(),
-        etcd: None,
-        clients: Vec::with_capacity(plan.clients.len()),
-        holdings: Vec::with_capacity(plan.clients.iter().map(|client| client.holds.len()).sum()),
-        programs: Programs::default(),
+        tree: Tree::with_capacity(plan.sites.len()),
+        population: Population::with_capacity(plan.clients.len(), holdings),
         streams: Streams::default(),
         resources: plan.resources.iter().map(Resource::new).collect(),
-        editions: Vec::new(),
-        templates: None,
-        domain: None,
-        rule_book: plan.limits.access.then(|| Box::new(RuleBook::new(plan))),
-        addresses: HashMap::new(),
+        configurations: Configurations::new(plan),
         oracle: Oracle::new(plan.resources.len(), &plan.sites),
         trace: Trace::new(),
-        counts: Counts::default(),
-        tally: Tally::default(),
-        events: 0,
-        looked_at: 0,
-        at_once: 0,
-        news: Vec::new(),
+        progress: Progress::default(),
     };
     sim.share_domain(plan);
     plan.sites.iter().for_each(|site| sim.settle(site));
     if plan.follows {
-        sim.templates = Some(Box::new(TemplateOffice::new(seed, sim.tasks.len())));
+        sim.configurations.templates = Some(Box::new(TemplateOffice::new(seed, sim.tree.tasks.len())));
     }
     sim.publish();
     plan.clients.iter().for_each(|client| {
@@ -84,21 +72,21 @@ pub(super) fn sim(seed: u64, plan: &SimulationPlan) -> Simulation {
 impl Simulation {
     /// Puts down the first events: when clients come, when they want something else, and when what goes wrong.
     fn put_down_first(&mut self, plan: &SimulationPlan) {
-        for client in 0..self.clients.len() as u32 {
+        for client in self.population.numbers() {
             // Nobody starts exactly when others do.
             let at = self.rng.time(Duration::ZERO, Duration::from_millis(10));
             self.later(plan.clients_from + at, Event::Back(client));
         }
         if let Some(every) = self.rules.faults.restless {
-            for client in 0..self.clients.len() as u32 {
+            for client in self.population.numbers() {
                 let pause = self.rng.exponential(every);
                 self.later(pause, Event::Wants(client));
             }
         }
-        for hold in 0..self.holdings.len() as u32 {
+        for hold in 0..self.population.holdings.len() as u32 {
             self.use_from(hold);
         }
-        for client in 0..self.clients.len() as u32 {
+        for client in self.population.numbers() {
             self.ask_from(client);
         }
         for kind in Fault::ALL {
@@ -111,12 +99,12 @@ impl Simulation {
 
     /// The tasks of all sites begin.
     fn begin(&mut self, plan: &SimulationPlan) {
-        let tasks = 0..self.tasks.len() as u32;
+        let tasks = 0..self.tree.tasks.len() as u32;
         if self.rules.memory.etcd.is_some() || self.rules.election != Election::Alone {
             let clock = self.odd_clock(NODE_DATES);
             let names = plan.sites.iter().map(|site| site.name.clone());
             let registry = Registry::new(clock, PREFIX, names);
-            self.etcd = Some(Office::new(registry, plan.sites.len()));
+            self.tree.etcd = Some(Office::new(registry, plan.sites.len()));
         }
         match self.rules.election {
             Election::Alone => tasks
@@ -149,17 +137,17 @@ impl Simulation {
     }
 
     fn settle(&mut self, plan: &SitePlan) {
-        let (index, first) = (self.sites.len() as u32, self.tasks.len() as u32);
+        let (index, first) = (self.tree.sites.len() as u32, self.tree.tasks.len() as u32);
         for number in 0..plan.tasks {
             let address: Arc<str> = format!("{}:{}", plan.name, number + 1).into();
-            self.addresses.insert(address.clone(), first + u32::from(number));
+            self.tree.note_address(&address, first + u32::from(number));
             let clock = self.odd_clock(NODE_DATES);
-            self.tasks.push(Task::new(index, number, address, Process::new(clock, plan.link)));
+            self.tree.tasks.push(Task::new(index, number, address, Process::new(clock, plan.link)));
         }
         if let Some(parent) = plan.parent {
-            self.sites[parent as usize].children.push(index);
+            self.tree.sites[parent as usize].children.push(index);
         }
-        self.sites.push(Site {
+        self.tree.sites.push(Site {
             name: plan.name.as_str().into(),
             parent: plan.parent,
             children: Vec::new(),
@@ -168,7 +156,7 @@ impl Simulation {
             streams: plan.streams,
             terms: plan.terms,
             longest_lease: self.longest_counted(plan.terms.lease_length),
-            tasks: first..self.tasks.len() as u32,
+            tasks: first..self.tree.tasks.len() as u32,
             head: None,
             epoch: Epoch::default(),
             learns_until: Time::ZERO,
@@ -184,19 +172,19 @@ impl Simulation {
 
     /// A client takes its site in the simulation, and has not begun.
     pub(super) fn admit(&mut self, plan: &ClientPlan, twin_of: Option<u32>) -> u32 {
-        let index = self.clients.len() as u32;
-        let first = self.holdings.len() as u32;
+        let index = self.population.clients.len() as u32;
+        let first = self.population.holdings.len() as u32;
         let kind = |hold: &Hold| self.resources[usize::from(hold.resource)].kind;
-        self.holdings.extend(plan.holds.iter().map(|hold| Holding::new(index, hold, kind(hold))));
-        self.sites[plan.site as usize].clients.push(index);
-        self.clients.push(Client {
+        self.population.holdings.extend(plan.holds.iter().map(|hold| Holding::new(index, hold, kind(hold))));
+        self.tree.sites[plan.site as usize].clients.push(index);
+        self.population.clients.push(Client {
             id: ClientId::new(plan.name.as_str(), 256).expect("the name of a client"),
             site: plan.site,
             way: plan.way,
             incarnation: Incarnation::default(),
             mind: Mind::Nobody,
             process: Process::new(Clock::REAL, plan.link),
-            holds: first..self.holdings.len() as u32,
+            holds: first..self.population.holdings.len() as u32,
             twin_of,
             fence: Epoch::default(),
             next_look: Time::MAX,
@@ -238,11 +226,11 @@ impl Simulation {
     }
 
     pub(super) fn address(&self, address: &str) -> Option<u32> {
-        self.addresses.get(address).copied()
+        self.tree.task_at(address)
     }
 
     /// The way of an actor, as planned.
     pub(super) fn link(&self, client: u32) -> Link {
-        self.clients[client as usize].process.link
+        self.population.clients[client as usize].process.link
     }
 }

@@ -20,13 +20,13 @@ const LONGEST: u64 = 300_000_000;
 impl Simulation {
     /// A task begins to ask.
     pub(super) fn begin_asking(&mut self, task: u32) {
-        let births = self.tasks[task as usize].births;
+        let births = self.tree.tasks[task as usize].births;
         self.later(Duration::ZERO, Event::Clock(task, Box::new(ClockCall::Due { births })));
     }
 
     pub(super) fn at_clock(&mut self, task: u32, call: ClockCall) {
         let (now, global) = (self.local(Actor::Task(task)), self.now);
-        let found = &mut self.tasks[task as usize];
+        let found = &mut self.tree.tasks[task as usize];
         match call {
             ClockCall::Due { births } if births == found.births => {
                 self.ask_clock(task, now, births);
@@ -52,7 +52,7 @@ impl Simulation {
 
     /// A task that does not lead asks the one that does, if it knows which.
     fn ask_clock(&mut self, task: u32, now: Time, births: u32) {
-        let found = &self.tasks[task as usize];
+        let found = &self.tree.tasks[task as usize];
         let leader = found.knows.address.clone().filter(|_| found.leadership.is_none());
         if let Some(leader) = leader.and_then(|address| self.address(&address)) {
             self.under_way(leader, ClockCall::Asked { by: task, births, asked: now });
@@ -61,8 +61,8 @@ impl Simulation {
 
     /// The record that was left at etcd, as a task goes by it that has been elected.
     pub(super) fn left_at_etcd(&self, task: u32, read: Record) -> Record {
-        let site = self.tasks[task as usize].site;
-        Record::left(read, self.sites[site as usize].authority)
+        let site = self.tree.tasks[task as usize].site;
+        Record::left(read, self.tree.sites[site as usize].authority)
     }
 
     /// The date, which all wall clocks show.

@@ -26,9 +26,9 @@ const CALLS: u64 = 4;
 impl Simulation {
     /// A server with a state directory begins.
     pub(super) fn begin_from_file(&mut self, task: u32) {
-        let site = self.tasks[task as usize].site;
+        let site = self.tree.tasks[task as usize].site;
         let (clock, line, date) = (self.machine(task), self.rng.number(), self.date_millis());
-        let found = &mut self.sites[site as usize];
+        let found = &mut self.tree.sites[site as usize];
         found.directory.disk.begin();
         let text = found.directory.disk.read(Path::new(FILE)).map(<[u8]>::to_vec);
         let left = text.map(|bytes| match String::from_utf8(bytes) {
@@ -50,7 +50,7 @@ impl Simulation {
             true => Left::File { state: Box::new(state), record: Box::new(record) },
             false => {
                 // It would be out of date.
-                self.sites[site as usize].directory.disk.empty(Path::new(FILE));
+                self.tree.sites[site as usize].directory.disk.empty(Path::new(FILE));
                 Left::Nothing
             }
         };
@@ -66,26 +66,26 @@ impl Simulation {
     pub(super) fn write_file(&mut self, task: u32, change: &RecordChange, ticket: u64) {
         let clock = self.machine(task);
         let link = self.disk_plan().write;
-        let site = self.tasks[task as usize].site;
+        let site = self.tree.tasks[task as usize].site;
         let Some(journal) = self.journal(task) else { return };
         journal.state.apply(change);
         journal.ticket = Some(ticket);
-        self.sites[site as usize].directory.pending = Some(journal_text(self.journal(task), &clock));
+        self.tree.sites[site as usize].directory.pending = Some(journal_text(self.journal(task), &clock));
         let takes = self.write_time(link);
-        let births = self.tasks[task as usize].births;
+        let births = self.tree.tasks[task as usize].births;
         self.later(takes, Event::Stored { task, births });
     }
 
     /// A write is done, or has failed.
     pub(super) fn stored(&mut self, task: u32, births: u32) {
-        let site = self.tasks[task as usize].site;
-        if self.tasks[task as usize].births != births {
+        let site = self.tree.tasks[task as usize].site;
+        if self.tree.tasks[task as usize].births != births {
             return;
         }
-        let Some(text) = self.sites[site as usize].directory.pending.take() else { return };
+        let Some(text) = self.tree.sites[site as usize].directory.pending.take() else { return };
         let done = self.put(site, &text);
         let now = self.local(Actor::Task(task));
-        let Some(leadership) = &mut self.tasks[task as usize].leadership else { return };
+        let Some(leadership) = &mut self.tree.tasks[task as usize].leadership else { return };
         if let Some(ticket) = leadership.journal.as_mut().and_then(|journal| journal.ticket.take()) {
             leadership.node.on_marks(now, ticket, done);
             self.drive_task(task);
@@ -94,10 +94,10 @@ impl Simulation {
 
     /// The process of a task is gone, perhaps with a write half done, and perhaps with the power of its machine.
     pub(super) fn cut_short(&mut self, task: u32) {
-        let site = self.tasks[task as usize].site;
-        if let Some(text) = self.sites[site as usize].directory.pending.take() {
+        let site = self.tree.tasks[task as usize].site;
+        if let Some(text) = self.tree.sites[site as usize].directory.pending.take() {
             let calls = self.rng.below(CALLS + 1) as u32;
-            self.sites[site as usize].directory.disk.leave(calls);
+            self.tree.sites[site as usize].directory.disk.leave(calls);
             self.put(site, &text);
         }
     }
@@ -105,22 +105,22 @@ impl Simulation {
     /// The machine of a server that has just died starts again: its clock begins anew.
     pub(super) fn lose_power(&mut self, site: u32) {
         let clock = self.new_node_clock();
-        let directory = &mut self.sites[site as usize].directory;
+        let directory = &mut self.tree.sites[site as usize].directory;
         directory.boot += 1;
         directory.disk.lose_power(&mut self.rng);
-        for task in self.sites[site as usize].tasks.clone() {
-            self.tasks[task as usize].process.clock = clock;
+        for task in self.tree.sites[site as usize].tasks.clone() {
+            self.tree.tasks[task as usize].process.clock = clock;
         }
     }
 
     /// A server with a state directory ends in order: what is out exactly is written, and that it has ended.
     pub(super) fn close_file(&mut self, task: u32) {
-        let site = self.tasks[task as usize].site;
-        if let Some(text) = self.sites[site as usize].directory.pending.take() {
+        let site = self.tree.tasks[task as usize].site;
+        if let Some(text) = self.tree.sites[site as usize].directory.pending.take() {
             self.put(site, &text);
         }
         let (now, clock) = (self.local(Actor::Task(task)), self.machine(task));
-        let Some(leadership) = &mut self.tasks[task as usize].leadership else { return };
+        let Some(leadership) = &mut self.tree.tasks[task as usize].leadership else { return };
         let Some(write) = leadership.node.resign(now) else { return };
         let closed = write.closed;
         if let Some(journal) = self.journal(task) {
@@ -136,12 +136,12 @@ impl Simulation {
 
     /// A directory is emptied by the operator.
     pub(super) fn clear_directory(&mut self, site: u32) {
-        let boot = self.sites[site as usize].directory.boot;
-        self.sites[site as usize].directory = Directory { boot, ..Directory::default() };
+        let boot = self.tree.sites[site as usize].directory.boot;
+        self.tree.sites[site as usize].directory = Directory { boot, ..Directory::default() };
     }
 
     fn put(&mut self, site: u32, text: &str) -> bool {
-        let found = &mut self.sites[site as usize];
+        let found = &mut self.tree.sites[site as usize];
         let done = replace(&mut found.directory.disk, Path::new(DIRECTORY), "state", text.as_bytes()).is_ok();
         if done {
             let read = State::decode(text, &found.name).ok().and_then(|(state, _)| state.read().ok());
@@ -151,12 +151,12 @@ impl Simulation {
     }
 
     fn journal(&mut self, task: u32) -> Option<&mut Journal> {
-        self.tasks[task as usize].leadership.as_mut()?.journal.as_mut()
+        self.tree.tasks[task as usize].leadership.as_mut()?.journal.as_mut()
     }
 
     fn machine(&self, task: u32) -> Clock {
-        let found = &self.tasks[task as usize];
-        let boot = self.sites[found.site as usize].directory.boot;
+        let found = &self.tree.tasks[task as usize];
+        let boot = self.tree.sites[found.site as usize].directory.boot;
         Clock { boot: Some(format!("b{boot}")), at: self.local(Actor::Task(task)) }
     }
 
@@ -183,17 +183,17 @@ fn journal_text(journal: Option<&mut Journal>, clock: &Clock) -> String {
 impl Simulation {
     /// There is room for nothing more on the disk of a site, until `until`.
     pub(super) fn fill_disk(&mut self, site: u32, until: Time) {
-        self.sites[site as usize].directory.disk.set_full(true);
+        self.tree.sites[site as usize].directory.disk.set_full(true);
         self.queue.put(until, Event::Room(site));
     }
 
     pub(super) fn room(&mut self, site: u32) {
-        self.sites[site as usize].directory.disk.set_full(false);
+        self.tree.sites[site as usize].directory.disk.set_full(false);
     }
 
     /// Somebody changes the file of a site. Whether there is one.
     pub(super) fn damage_file(&mut self, site: u32) -> bool {
-        let disk = &mut self.sites[site as usize].directory.disk;
+        let disk = &mut self.tree.sites[site as usize].directory.disk;
         disk.damage(Path::new(FILE), &mut self.rng)
     }
 }

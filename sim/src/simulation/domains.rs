@@ -17,7 +17,7 @@ use crate::resource::Resource;
 impl Simulation {
     /// Whether a holding is the lease of a domain, which follows from what its program asks of that.
     pub(super) fn is_sublease(&self, hold: u32) -> bool {
-        self.resources[usize::from(self.holdings[hold as usize].resource)].domain.is_some()
+        self.resources[usize::from(self.population.holdings[hold as usize].resource)].domain.is_some()
     }
 
     /// Whether a resource lends to domains, or is the lease of one.
@@ -28,10 +28,10 @@ impl Simulation {
 
     /// The holding of the resource whose domain has the lease `hold`.
     fn lender_of(&self, hold: u32) -> Option<u32> {
-        let holding = &self.holdings[hold as usize];
+        let holding = &self.population.holdings[hold as usize];
         let domain = self.resources[usize::from(holding.resource)].domain?;
-        let mut holds = self.clients[holding.client as usize].holds.clone();
-        holds.find(|&other| self.holdings[other as usize].resource == domain.of)
+        let mut holds = self.population.clients[holding.client as usize].holds.clone();
+        holds.find(|&other| self.population.holdings[other as usize].resource == domain.of)
     }
 
     /// A program asks for some hits of a domain, as long as there are faults, and is quiet now and then for so long that the
@@ -52,17 +52,20 @@ impl Simulation {
     /// A program asks for hits of a domain until it has `most` or is refused. What was granted is judged.
     pub(crate) fn ask_domain(&mut self, hold: u32, most: u64) {
         let Some(lender) =
-            self.lender_of(hold).filter(|&it| self.holdings[it as usize].stance == Stance::Kept)
+            self.lender_of(hold).filter(|&it| self.population.holdings[it as usize].stance == Stance::Kept)
         else {
             return;
         };
-        let (client, resource) = (self.holdings[hold as usize].client, self.holdings[hold as usize].resource);
+        let (client, resource) = (
+            self.population.holdings[hold as usize].client,
+            self.population.holdings[hold as usize].resource,
+        );
         let local = self.local(Actor::Client(client));
         let id = self.resources[usize::from(resource)].id.clone();
         let Some((_, domain)) = id.domained() else { return };
         let (mut made, mut granted) = (0, 0);
         while made < most
-            && let Some(program) = self.programs.get_mut(lender)
+            && let Some(program) = self.population.programs.get_mut(lender)
         {
             match program.ask(domain, local) {
                 Hit::Granted => granted += 1,
@@ -76,10 +79,10 @@ impl Simulation {
             }
             made += 1;
         }
-        self.counts.hits += made;
+        self.progress.counts.hits += made;
         self.consult(|oracle, facts| oracle.watch_domain(facts, resource, made));
         if granted > 0 {
-            let lender = self.holdings[lender as usize].resource;
+            let lender = self.population.holdings[lender as usize].resource;
             self.consult(|oracle, facts| oracle.watch_hits(facts, lender, granted));
         }
         self.exchange_units(client, local);
@@ -88,16 +91,16 @@ impl Simulation {
 
     /// A client hears what it may use of the lease of a domain, and so does that.
     pub(super) fn believe_of_domain(&mut self, hold: u32, change: &Change) {
-        let client = self.holdings[hold as usize].client;
+        let client = self.population.holdings[hold as usize].client;
         let now = self.local(Actor::Client(client));
         if change.rung == Rung::Waiting {
-            self.holdings[hold as usize].begin_anew();
+            self.population.holdings[hold as usize].begin_anew();
         }
         let amount = change.allowance.capacity.unwrap_or(Amount::MAX);
         if self.tells_domain(hold, change.allowance) {
-            self.holdings[hold as usize].told = amount.as_micros();
+            self.population.holdings[hold as usize].told = amount.as_micros();
             let lender = self.lender_of(hold);
-            let program = lender.and_then(|lender| self.programs.get_mut(lender));
+            let program = lender.and_then(|lender| self.population.programs.get_mut(lender));
             if let Some(leasing) = program.and_then(Program::leasing) {
                 leasing.apply(now, change);
             }
@@ -108,10 +111,10 @@ impl Simulation {
 
     /// The domains of a resource go by the policies that came with its last grant.
     pub(super) fn follow_policies(&mut self, hold: u32) {
-        let holding = &self.holdings[hold as usize];
+        let holding = &self.population.holdings[hold as usize];
         let id = &self.resources[usize::from(holding.resource)].id;
-        let Some(session) = self.clients[holding.client as usize].mind.session() else { return };
-        if let Some(leasing) = self.programs.get_mut(hold).and_then(Program::leasing) {
+        let Some(session) = self.population.clients[holding.client as usize].mind.session() else { return };
+        if let Some(leasing) = self.population.programs.get_mut(hold).and_then(Program::leasing) {
             leasing.follow(session.policies(id));
         }
     }
@@ -119,14 +122,14 @@ impl Simulation {
     /// The driver of a client asks for the leases that domains are to have, and gives back those that they have not used in a
     /// while.
     pub(super) fn look_at_domains(&mut self, client: u32, now: Time) {
-        if self.programs.is_empty() {
+        if self.population.programs.is_empty() {
             return;
         }
-        let found = &mut self.clients[client as usize];
+        let found = &mut self.population.clients[client as usize];
         let Some(session) = found.mind.session() else { return };
         for hold in found.holds.clone() {
-            let holding = &self.holdings[hold as usize];
-            let leasing = self.programs.get_mut(hold).and_then(Program::leasing);
+            let holding = &self.population.holdings[hold as usize];
+            let leasing = self.population.programs.get_mut(hold).and_then(Program::leasing);
             if let Some(leasing) = leasing.filter(|_| holding.stance == Stance::Kept) {
                 leasing.drive(now, holding.priority, session);
             }
@@ -135,20 +138,20 @@ impl Simulation {
 
     /// When the driver of a client looks at its domains again, by its clock.
     pub(super) fn next_domain(&mut self, client: u32) -> Time {
-        if self.programs.is_empty() {
+        if self.population.programs.is_empty() {
             return Time::MAX;
         }
-        let programs = &mut self.programs;
-        let holds = self.clients[client as usize].holds.clone();
+        let programs = &mut self.population.programs;
+        let holds = self.population.clients[client as usize].holds.clone();
         let looks = holds.filter_map(|hold| Some(programs.get_mut(hold)?.leasing()?.next_look()));
         looks.min().unwrap_or(Time::MAX)
     }
 
     /// The domains of a resource that its program has let go of give their leases back.
     pub(super) fn leave_domains(&mut self, hold: u32, now: Time) {
-        let client = self.holdings[hold as usize].client;
-        let Some(session) = self.clients[client as usize].mind.session() else { return };
-        if let Some(leasing) = self.programs.get_mut(hold).and_then(Program::leasing) {
+        let client = self.population.holdings[hold as usize].client;
+        let Some(session) = self.population.clients[client as usize].mind.session() else { return };
+        if let Some(leasing) = self.population.programs.get_mut(hold).and_then(Program::leasing) {
             leasing.leave(now, session);
         }
     }

@@ -29,8 +29,8 @@ impl Simulation {
     /// Makes what is configured from here on another edition, where tasks have copies of their own.
     pub(super) fn publish(&mut self) {
         if self.rules.editions {
-            let terms = self.sites.iter().map(|site| site.terms).collect();
-            self.editions.push(Edition { resources: self.resources.clone(), terms });
+            let terms = self.tree.sites.iter().map(|site| site.terms).collect();
+            self.configurations.editions.push(Edition { resources: self.resources.clone(), terms });
             self.want_push();
         }
     }
@@ -38,7 +38,7 @@ impl Simulation {
     /// All tasks of all sites hear of another configuration, each a little later or earlier.
     pub(super) fn spread_configuration(&mut self) {
         self.publish();
-        (0..self.sites.len() as u32).for_each(|site| self.tell(site));
+        (0..self.tree.sites.len() as u32).for_each(|site| self.tell(site));
     }
 
     /// The same of the tasks of one site. Where they have copies, those of others hear of the new number as well.
@@ -50,11 +50,11 @@ impl Simulation {
     }
 
     fn tell(&mut self, site: u32) {
-        if self.templates.is_some() {
+        if self.configurations.templates.is_some() {
             // They follow.
             return;
         }
-        for task in self.sites[site as usize].tasks.clone() {
+        for task in self.tree.sites[site as usize].tasks.clone() {
             let at = self.rng.time(std::time::Duration::ZERO, std::time::Duration::from_secs(1));
             match self.rules.editions && self.rng.chance(STALE) {
                 true => {
@@ -69,17 +69,17 @@ impl Simulation {
     /// A task looks what is configured: mostly the newest, or for a while an older edition. When the faults are over it is the
     /// newest.
     pub(super) fn look_at_configuration(&mut self, task: u32) {
-        if self.templates.is_some() {
+        if self.configurations.templates.is_some() {
             return;
         }
-        let Some(newest) = self.editions.len().checked_sub(1) else { return };
+        let Some(newest) = self.configurations.editions.len().checked_sub(1) else { return };
         let mut found = newest;
         if self.faulty() && self.rng.chance(STALE) {
             found = self.rng.index(newest + 1);
             let at = self.spell();
             self.queue.put(at, Event::Reload(task));
         }
-        self.tasks[task as usize].edition = found;
+        self.tree.tasks[task as usize].edition = found;
         self.note(Actor::Task(task).who(), Happening::Edition, [found as u64 + 1, newest as u64 + 1, 0]);
     }
 
@@ -88,7 +88,7 @@ impl Simulation {
         if let Some(followed) = self.followed(task) {
             return Some(followed.map_or(0, |(number, _)| number));
         }
-        (!self.editions.is_empty()).then(|| self.tasks[task as usize].edition as u64 + 1)
+        (!self.configurations.editions.is_empty()).then(|| self.tree.tasks[task as usize].edition as u64 + 1)
     }
 
     /// The configuration that a task has been told.
@@ -96,19 +96,19 @@ impl Simulation {
         let edition = match self.followed(task) {
             Some(None) => return Repository::default(),
             Some(Some((_, edition))) => edition,
-            None => self.tasks[task as usize].edition,
+            None => self.tree.tasks[task as usize].edition,
         };
         self.repository_of(task, edition).at_version(self.version(task).unwrap_or_default())
     }
 
     /// The same of an edition, without its number.
     pub(super) fn repository_of(&self, task: u32, edition: usize) -> Repository {
-        let site = self.tasks[task as usize].site;
-        let found = &self.sites[site as usize];
+        let site = self.tree.tasks[task as usize].site;
+        let found = &self.tree.sites[site as usize];
         // A leader whose record says nothing learns what may be out when it begins.
         let learns = self.rules.election == Election::Alone || self.rules.memory.etcd.is_some();
         let learning = if learns { found.longest_lease } else { std::time::Duration::ZERO };
-        let edition = self.editions.get(edition);
+        let edition = self.configurations.editions.get(edition);
         let resources = edition.map_or(&self.resources, |edition| &edition.resources);
         let terms = edition.map_or(found.terms, |edition| edition.terms[site as usize]);
         repository(resources, terms, learning, self.rules.fallback).expect("templates that hold together")
@@ -117,10 +117,12 @@ impl Simulation {
     /// A leader hears of the configuration in force.
     pub(super) fn reload(&mut self, task: u32) {
         self.look_at_configuration(task);
-        let site = self.tasks[task as usize].site;
+        let site = self.tree.tasks[task as usize].site;
         let (now, repository) = (self.local(Actor::Task(task)), self.repository(task));
         let version = repository.version();
-        let Some(leadership) = &mut self.tasks[task as usize].leadership else { return self.keep_up(task) };
+        let Some(leadership) = &mut self.tree.tasks[task as usize].leadership else {
+            return self.keep_up(task);
+        };
         let was_outdated = leadership.node.repository().version() < leadership.newest;
         leadership.newest = leadership.newest.max(version);
         if version == leadership.newest {
@@ -130,7 +132,7 @@ impl Simulation {
             leadership.made_before = leadership.peers.iter().map(waiting).collect();
         }
         leadership.node.reload(now, repository);
-        if site == 0 && self.sites[0].head == Some(task) {
+        if site == 0 && self.tree.sites[0].head == Some(task) {
             self.configured(task, false);
         }
         self.drive_task(task);
@@ -139,12 +141,12 @@ impl Simulation {
     /// The root acts by what `task` has been told from here on, unless a later edition was in force: then it grants nothing. A
     /// new leader of it does not know which leases are reduced already.
     pub(super) fn configured(&mut self, task: u32, succession: bool) {
-        let leadership = self.tasks[task as usize].leadership.as_ref();
+        let leadership = self.tree.tasks[task as usize].leadership.as_ref();
         let is_outdated = leadership.is_some_and(|leadership| leadership.node.later_config().is_some());
         let repository = self.repository(task);
         for index in 0..self.resources.len() {
             let id = &self.resources[index].id;
-            let longest = self.sites[0].longest(id) + self.sites[0].authority;
+            let longest = self.tree.sites[0].longest(id) + self.tree.sites[0].authority;
             let patience: Time = self.now + self.rules.drift.stretch(self.rules.drift.stretch(longest));
             // What is reserved is told as a fraction, and rounded.
             let capacity = repository.find(id).map_or(0, |template| match id.is_floor() {
@@ -163,7 +165,7 @@ impl Simulation {
     pub(super) fn keep_up(&mut self, task: u32) {
         let Some(version) = self.version(task) else { return };
         let now = self.local(Actor::Task(task));
-        let found = &mut self.tasks[task as usize];
+        let found = &mut self.tree.tasks[task as usize];
         let Some(candidate) = &mut found.candidate else { return };
         let ttl = candidate.config().ttl;
         let later = found.leadership.as_ref().and_then(|leadership| leadership.node.later_config());
@@ -181,7 +183,7 @@ impl Simulation {
     /// Watches the edition of grants that leave on a stream. What a leader had made before it was told of an older edition it
     /// sends when the stream takes it.
     pub(crate) fn watch_edition_of(&mut self, task: u32, peer: Peer, grants: usize) {
-        let leadership = self.tasks[task as usize].leadership.as_mut();
+        let leadership = self.tree.tasks[task as usize].leadership.as_mut();
         let made = leadership.and_then(|leadership| leadership.made_before.get_mut(&peer));
         match made {
             Some(made) if *made >= grants => *made -= grants,
@@ -191,7 +193,8 @@ impl Simulation {
 
     /// A leader grants nothing by an older edition than was in force under it, or under one before it by what that has left.
     pub(crate) fn watch_edition(&mut self, task: u32) {
-        let (Some(version), Some(leadership)) = (self.version(task), &self.tasks[task as usize].leadership)
+        let (Some(version), Some(leadership)) =
+            (self.version(task), &self.tree.tasks[task as usize].leadership)
         else {
             return;
         };

@@ -22,12 +22,12 @@ use crate::trace::Happening;
 impl Simulation {
     /// The process of a task begins, unless there is one.
     pub(super) fn begin_task(&mut self, task: u32) {
-        let site = self.tasks[task as usize].site;
+        let site = self.tree.tasks[task as usize].site;
         if !self.is_mortal(task) {
             self.look_at_configuration(task);
             self.read_rules(task);
         }
-        if self.sites[site as usize].keeps != Keeps::Etcd {
+        if self.tree.sites[site as usize].keeps != Keeps::Etcd {
             if self.begins_alone(task) {
                 self.begin_alone(task);
             }
@@ -35,11 +35,11 @@ impl Simulation {
         }
         let etcd = self.etcd_plan();
         let nonce = self.rng.number();
-        let (found, drift) = (&self.tasks[task as usize], self.rules.drift);
+        let (found, drift) = (&self.tree.tasks[task as usize], self.rules.drift);
         if found.candidate.is_some() {
             return;
         }
-        let site = &self.sites[found.site as usize];
+        let site = &self.tree.sites[found.site as usize];
         let config = ElectionConfig {
             #[cfg(feature = "mutations")]
             rules: self.rules.mutation.map(crate::mutation::Mutation::election).unwrap_or_default(),
@@ -48,7 +48,7 @@ impl Simulation {
         };
         let now = self.local(Actor::Task(task));
         let candidate = Candidate::new(now, config).expect("a plan that can work");
-        let found = &mut self.tasks[task as usize];
+        let found = &mut self.tree.tasks[task as usize];
         found.births += 1;
         found.candidate = Some(Box::new(candidate));
         found.lag = None;
@@ -62,19 +62,19 @@ impl Simulation {
 
     /// Whether a task is there when servers are alone: the first of each site, and of some a second one of the same name.
     pub(super) fn begins_alone(&self, task: u32) -> bool {
-        let found = &self.tasks[task as usize];
-        let below = self.sites[found.site as usize].parent.is_some();
+        let found = &self.tree.tasks[task as usize];
+        let below = self.tree.sites[found.site as usize].parent.is_some();
         found.number == 0 || found.number == 1 && below && self.rules.namesakes
     }
 
     /// A server that is alone begins, and leads at once: after those of its site that have led before.
     pub(super) fn begin_alone(&mut self, task: u32) {
-        let site = self.tasks[task as usize].site;
-        if self.tasks[task as usize].leadership.is_some() {
+        let site = self.tree.tasks[task as usize].site;
+        if self.tree.tasks[task as usize].leadership.is_some() {
             return;
         }
-        self.tasks[task as usize].births += 1;
-        match self.sites[site as usize].keeps {
+        self.tree.tasks[task as usize].births += 1;
+        match self.tree.sites[site as usize].keeps {
             Keeps::File => self.begin_from_file(task),
             Keeps::Nothing | Keeps::Etcd => {
                 let epoch = self.next_epoch(site);
@@ -85,13 +85,13 @@ impl Simulation {
 
     /// The number of an epoch that begins without a record.
     pub(super) fn next_epoch(&self, site: u32) -> Epoch {
-        next_epoch(self.sites[site as usize].epoch, self.date_millis())
+        next_epoch(self.tree.sites[site as usize].epoch, self.date_millis())
     }
 
     /// Whether a task is there, and can die.
     pub(super) fn is_mortal(&self, task: u32) -> bool {
-        let found = &self.tasks[task as usize];
-        match self.sites[found.site as usize].keeps {
+        let found = &self.tree.tasks[task as usize];
+        match self.tree.sites[found.site as usize].keeps {
             Keeps::Nothing | Keeps::File => found.leadership.is_some(),
             Keeps::Etcd => found.candidate.is_some(),
         }
@@ -99,7 +99,11 @@ impl Simulation {
 
     /// The process of a task is gone, with all it knew. Those connected hear of it, or not.
     pub(super) fn crash_task(&mut self, task: u32, said: bool) {
-        if self.tasks[task as usize].leadership.as_ref().is_some_and(|leadership| leadership.keeps_file()) {
+        if self.tree.tasks[task as usize]
+            .leadership
+            .as_ref()
+            .is_some_and(|leadership| leadership.keeps_file())
+        {
             self.cut_short(task);
         }
         self.end_leadership(task, &Farewell::Crash { said });
@@ -109,7 +113,7 @@ impl Simulation {
     /// A task gives up its candidature for good, and takes no more calls. It is gone when etcd has heard of that.
     pub(super) fn resign(&mut self, task: u32) -> bool {
         let (now, global) = (self.local(Actor::Task(task)), self.now);
-        let found = &mut self.tasks[task as usize];
+        let found = &mut self.tree.tasks[task as usize];
         if found.process.frozen.is_none()
             && found.leadership.as_ref().is_some_and(|leadership| leadership.keeps_file())
         {
@@ -129,7 +133,7 @@ impl Simulation {
         {
             self.write_record(task, write);
         }
-        let found = &mut self.tasks[task as usize];
+        let found = &mut self.tree.tasks[task as usize];
         if let Some(candidate) = &mut found.candidate {
             candidate.resign(now);
         }
@@ -140,13 +144,13 @@ impl Simulation {
     }
 
     fn end_process(&mut self, task: u32, said: bool) {
-        let found = &mut self.tasks[task as usize];
+        let found = &mut self.tree.tasks[task as usize];
         found.candidate = None;
         (found.up, found.process.wake) = (false, Time::MAX);
         found.births += 1;
         let frozen = found.process.frozen.take();
         self.restart_clock(Actor::Task(task));
-        let found = &mut self.tasks[task as usize];
+        let found = &mut self.tree.tasks[task as usize];
         let births = found.births;
         self.note(Actor::Task(task).who(), Happening::Ends, [births.into(), said.into(), 0]);
         for event in frozen.into_iter().flat_map(|frozen| frozen.backlog) {
@@ -166,7 +170,7 @@ impl Simulation {
     /// The task that leads a site dies with all it knew, and its host says so; it begins again a second later. Another one
     /// leads when etcd lets the key go. Whether there was any.
     pub fn lose_leader(&mut self, site: u32) -> bool {
-        let Some(task) = self.sites[site as usize].head else { return false };
+        let Some(task) = self.tree.sites[site as usize].head else { return false };
         self.crash_task(task, true);
         self.later(Duration::from_secs(1), Event::Start(task));
         true
@@ -174,24 +178,24 @@ impl Simulation {
 
     /// The task that leads a site gives that up in order, and begins again at once. Whether there was any.
     pub fn resign_leader(&mut self, site: u32) -> bool {
-        self.sites[site as usize].head.is_some_and(|task| self.resign(task))
+        self.tree.sites[site as usize].head.is_some_and(|task| self.resign(task))
     }
 
     /// The task that leads a site neither reaches etcd nor hears of it for so long. Whether there was any.
     pub fn cut_leader_from_etcd(&mut self, site: u32, time: Duration) -> bool {
-        let Some(task) = self.sites[site as usize].head else { return false };
-        self.tasks[task as usize].etcd_cut = self.now + time;
+        let Some(task) = self.tree.sites[site as usize].head else { return false };
+        self.tree.tasks[task as usize].etcd_cut = self.now + time;
         true
     }
 
     /// All tasks of a site die, and their hosts say so.
     pub fn close(&mut self, site: u32) {
-        self.sites[site as usize].tasks.clone().for_each(|task| self.crash_task(task, true));
+        self.tree.sites[site as usize].tasks.clone().for_each(|task| self.crash_task(task, true));
     }
 
     /// All tasks of a site begin that are not there.
     pub fn open(&mut self, site: u32) {
-        self.sites[site as usize].tasks.clone().for_each(|task| self.begin_task(task));
+        self.tree.sites[site as usize].tasks.clone().for_each(|task| self.begin_task(task));
     }
 }
 
@@ -207,7 +211,7 @@ impl Simulation {
     /// The same if its candidate has not been touched.
     pub(super) fn drive_leader(&mut self, task: u32) {
         let now = self.local(Actor::Task(task));
-        let candidate = self.tasks[task as usize].candidate.as_ref();
+        let candidate = self.tree.tasks[task as usize].candidate.as_ref();
         match candidate.is_some_and(|candidate| candidate.next_deadline() <= now) {
             true => self.drive_elector(task),
             false => self.drive_served(task),
@@ -229,7 +233,7 @@ impl Simulation {
             }
             self.drive_candidate(task);
         }
-        if let Some(candidate) = &self.tasks[task as usize].candidate {
+        if let Some(candidate) = &self.tree.tasks[task as usize].candidate {
             let deadline = candidate.next_deadline();
             // A moment that has passed is no reason to wake up in the same again.
             let soonest = self.local(Actor::Task(task)) + Duration::from_nanos(2);
@@ -244,7 +248,7 @@ impl Simulation {
             let (now, date) = (self.local(actor), self.date().since_epoch);
             // Where nobody changes his way to remember, epochs are counted, so that they are easy to read.
             let dated = self.rules.memory.etcd.is_some();
-            let found = &mut self.tasks[task as usize];
+            let found = &mut self.tree.tasks[task as usize];
             let Some(candidate) = &mut found.candidate else { return };
             if dated {
                 candidate.set_date(date);
@@ -252,13 +256,13 @@ impl Simulation {
             let action = candidate.poll(now);
             let leadership = candidate.epoch().zip(candidate.key_revision());
             let site = found.site;
-            if let (Some((epoch, revision)), Some(etcd)) = (leadership, &mut self.etcd) {
+            if let (Some((epoch, revision)), Some(etcd)) = (leadership, &mut self.tree.etcd) {
                 etcd.registry.learn(site, epoch, revision);
             }
-            let Some(candidate) = &mut self.tasks[task as usize].candidate else { return };
+            let Some(candidate) = &mut self.tree.tasks[task as usize].candidate else { return };
             let outcomes: Vec<Outcome> = std::iter::from_fn(|| candidate.next_event()).collect();
             if !outcomes.is_empty() {
-                self.oracle.voted.push(self.tasks[task as usize].site);
+                self.oracle.voted.push(self.tree.tasks[task as usize].site);
             }
             outcomes.into_iter().for_each(|outcome| self.become_of(task, outcome));
             let Some(action) = action else { return };
@@ -286,12 +290,12 @@ impl Simulation {
             Outcome::Leader(leader) => {
                 let revision = leader.as_ref().map_or(0, |leader| leader.revision);
                 self.follow(task, Leader { address: leader.map(|leader| leader.address) }, revision);
-                let births = self.tasks[task as usize].births;
+                let births = self.tree.tasks[task as usize].births;
                 self.later(Duration::ZERO, Event::Clock(task, Box::new(ClockCall::Seen { births })));
             }
             Outcome::Written(ticket) => {
                 let now = self.local(Actor::Task(task));
-                let Some(leadership) = &mut self.tasks[task as usize].leadership else { return };
+                let Some(leadership) = &mut self.tree.tasks[task as usize].leadership else { return };
                 if let Some((_, ticket)) = leadership.writing.take_if(|(writing, _)| *writing == ticket) {
                     leadership.node.on_marks(now, ticket, true);
                     self.consult(|oracle, facts| oracle.watch_node(facts, task));
@@ -310,7 +314,7 @@ impl Simulation {
     fn follow(&mut self, task: u32, leader: Leader, revision: u64) {
         self.note(Actor::Task(task).who(), Happening::Follows, [revision, 0, 0]);
         self.end_leadership(task, &Farewell::Redirect(leader.clone()));
-        self.tasks[task as usize].knows = leader;
+        self.tree.tasks[task as usize].knows = leader;
     }
 
     /// A node wants something written. Whether its candidate is to see to it.
@@ -323,8 +327,8 @@ impl Simulation {
             [ticket, write.change.marks.len() as u64, write.change.deletes.len() as u64],
         );
         let now = self.local(actor);
-        let found = &mut self.tasks[task as usize];
-        self.sites[found.site as usize].writes += 1;
+        let found = &mut self.tree.tasks[task as usize];
+        self.tree.sites[found.site as usize].writes += 1;
         let Some(leadership) = &mut found.leadership else { return false };
         let (epoch, in_file) = (leadership.epoch, leadership.keeps_file());
         if in_file {

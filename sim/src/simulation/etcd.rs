@@ -47,7 +47,7 @@ impl Simulation {
     /// A task makes a call.
     pub(super) fn call_etcd(&mut self, task: u32, id: u64, call: Call) {
         if self.is_lost_to_etcd(task) {
-            self.tally.etcd_lost += 1;
+            self.progress.tally.etcd_lost += 1;
             return;
         }
         let caller = self.caller(task);
@@ -70,11 +70,11 @@ impl Simulation {
             self.etcd_mut().waiting.push(Event::EtcdCall { caller, id, call });
             return;
         }
-        let (now, site) = (self.now, self.tasks[caller.task as usize].site);
+        let (now, site) = (self.now, self.tree.tasks[caller.task as usize].site);
         if self.etcd().registry.is_elsewhere(site, call.sent) {
             return;
         }
-        self.tally.etcd_late += u64::from(now.since(call.sent) > self.etcd_plan().call_timeout);
+        self.progress.tally.etcd_late += u64::from(now.since(call.sent) > self.etcd_plan().call_timeout);
         let Outcome { result, is_news, written } = self.etcd_mut().registry.carry_out(now, site, &call.call);
         if let Some((by, leads)) = written.filter(|(by, leads)| by.is_none() || by != leads) {
             self.oracle.fail(15, || format!("site {site}: a write of epoch {by:?} in that of {leads:?}"));
@@ -84,8 +84,8 @@ impl Simulation {
             self.show(site);
         }
         if self.is_lost_to_etcd(caller.task) {
-            self.tally.etcd_lost += 1;
-            self.tally.etcd_unanswered += u64::from(written.is_some());
+            self.progress.tally.etcd_lost += 1;
+            self.progress.tally.etcd_unanswered += u64::from(written.is_some());
             return;
         }
         let delay = self.etcd_delay();
@@ -97,7 +97,7 @@ impl Simulation {
         let now = self.local(Actor::Task(caller.task));
         if let Some(candidate) = self.candidate_of(caller) {
             candidate.on_answer(now, id, result);
-            self.oracle.voted.push(self.tasks[caller.task as usize].site);
+            self.oracle.voted.push(self.tree.tasks[caller.task as usize].site);
             self.drive_elector(caller.task);
         }
     }
@@ -132,16 +132,16 @@ impl Simulation {
     }
 
     fn candidate_of(&mut self, caller: Caller) -> Option<&mut Candidate> {
-        let found = &mut self.tasks[caller.task as usize];
+        let found = &mut self.tree.tasks[caller.task as usize];
         found.candidate.as_deref_mut().filter(|_| found.births == caller.birth)
     }
 
     fn caller(&self, task: u32) -> Caller {
-        Caller { task, birth: self.tasks[task as usize].births }
+        Caller { task, birth: self.tree.tasks[task as usize].births }
     }
 
     fn is_lost_to_etcd(&mut self, task: u32) -> bool {
-        let cut = self.tasks[task as usize].etcd_cut > self.now;
+        let cut = self.tree.tasks[task as usize].etcd_cut > self.now;
         cut || self.faulty() && self.rng.chance(self.rules.faults.etcd_loss)
     }
 
@@ -155,11 +155,11 @@ impl Simulation {
     }
 
     fn etcd(&self) -> &Office {
-        self.etcd.as_ref().expect("a simulation with an etcd")
+        self.tree.etcd.as_ref().expect("a simulation with an etcd")
     }
 
     fn etcd_mut(&mut self) -> &mut Office {
-        self.etcd.as_mut().expect("a simulation with an etcd")
+        self.tree.etcd.as_mut().expect("a simulation with an etcd")
     }
 
     pub(super) fn etcd_plan(&self) -> EtcdPlan {
@@ -175,7 +175,7 @@ impl Simulation {
 impl Simulation {
     /// A task watches a key. Watches begin at once, or not at all.
     pub(super) fn watch_etcd(&mut self, task: u32, id: u64, key: &str, from_revision: u64) {
-        let (site, number) = (self.tasks[task as usize].site, self.watch_number(task, id));
+        let (site, number) = (self.tree.tasks[task as usize].site, self.watch_number(task, id));
         let now = self.now;
         if self.is_lost_to_etcd(task) || self.etcd().registry.is_frozen() || now < self.etcd().away {
             let delay = self.etcd_delay();
@@ -184,19 +184,19 @@ impl Simulation {
             return;
         }
         self.etcd_mut().registry.store(site).watch(number, key, from_revision);
-        self.tasks[task as usize].watching.insert(id);
+        self.tree.tasks[task as usize].watching.insert(id);
         self.show(site);
     }
 
     pub(super) fn unwatch_etcd(&mut self, task: u32, id: u64) {
-        let (site, number) = (self.tasks[task as usize].site, self.watch_number(task, id));
-        self.tasks[task as usize].watching.remove(&id);
+        let (site, number) = (self.tree.tasks[task as usize].site, self.watch_number(task, id));
+        self.tree.tasks[task as usize].watching.remove(&id);
         self.etcd_mut().registry.store(site).unwatch(number);
     }
 
     /// The process of a task has ended, and its connections with it.
     pub(super) fn forget_watches(&mut self, task: u32) {
-        for id in std::mem::take(&mut self.tasks[task as usize].watching) {
+        for id in std::mem::take(&mut self.tree.tasks[task as usize].watching) {
             self.unwatch_etcd(task, id);
         }
     }
@@ -212,15 +212,15 @@ impl Simulation {
 
     /// Sends what is to be seen to those who watch a site.
     fn show(&mut self, site: u32) {
-        for task in self.sites[site as usize].tasks.clone() {
-            for id in self.tasks[task as usize].watching.clone() {
+        for task in self.tree.sites[site as usize].tasks.clone() {
+            for id in self.tree.tasks[task as usize].watching.clone() {
                 let number = self.watch_number(task, id);
                 for watched in self.etcd_mut().registry.store(site).watched(number) {
-                    if self.tasks[task as usize].etcd_cut > self.now {
+                    if self.tree.tasks[task as usize].etcd_cut > self.now {
                         continue;
                     }
-                    let at = (self.now + self.etcd_delay()).max(self.tasks[task as usize].seen_until);
-                    self.tasks[task as usize].seen_until = at;
+                    let at = (self.now + self.etcd_delay()).max(self.tree.tasks[task as usize].seen_until);
+                    self.tree.tasks[task as usize].seen_until = at;
                     let caller = self.caller(task);
                     self.queue.put(at, Event::EtcdShows { caller, id, watched: Box::new(watched) });
                 }
@@ -229,7 +229,7 @@ impl Simulation {
     }
 
     fn watch_number(&self, task: u32, id: u64) -> u64 {
-        let found = &self.tasks[task as usize];
+        let found = &self.tree.tasks[task as usize];
         u64::from(found.number) << 56 | u64::from(found.births) << 32 | id
     }
 }
@@ -240,7 +240,9 @@ impl Simulation {
     /// It does nothing until `until`, and then all at once.
     pub(super) fn freeze_etcd(&mut self) -> bool {
         let until = self.spell();
-        let Some(etcd) = self.etcd.as_mut().filter(|etcd| !etcd.registry.is_frozen()) else { return false };
+        let Some(etcd) = self.tree.etcd.as_mut().filter(|etcd| !etcd.registry.is_frozen()) else {
+            return false;
+        };
         etcd.registry.freeze(until);
         self.note(Speaker::Simulation, Happening::Etcd, [0, until.as_nanos(), 0]);
         self.queue.put(until, Event::EtcdThaws);
@@ -256,7 +258,7 @@ impl Simulation {
             let delay = self.rng.time(Duration::ZERO, Duration::from_millis(5));
             self.later(delay, event);
         }
-        (0..self.sites.len() as u32).for_each(|site| self.see_to_leases(site));
+        (0..self.tree.sites.len() as u32).for_each(|site| self.see_to_leases(site));
     }
 
     /// It cannot be reached for so long. Whether there is one.
@@ -266,7 +268,7 @@ impl Simulation {
     }
 
     pub(super) fn lose_etcd(&mut self, until: Time) -> bool {
-        let Some(etcd) = &mut self.etcd else { return false };
+        let Some(etcd) = &mut self.tree.etcd else { return false };
         etcd.away = until;
         self.note(Speaker::Simulation, Happening::Etcd, [1, until.as_nanos(), 0]);
         true
@@ -275,7 +277,7 @@ impl Simulation {
     /// A site has another etcd from here on, which is empty. Nobody stands for election there yet.
     pub(super) fn replace_etcd(&mut self, site: u32) {
         let now = self.now;
-        if let Some(etcd) = &mut self.etcd {
+        if let Some(etcd) = &mut self.tree.etcd {
             etcd.registry.replace(now, site);
             etcd.ends[site as usize] = Time::MAX;
         }
@@ -284,12 +286,12 @@ impl Simulation {
     /// It begins anew: leases last their whole ttl from here on, and nobody watches.
     pub(super) fn restart_etcd(&mut self) -> bool {
         let now = self.now;
-        let Some(etcd) = &mut self.etcd else { return false };
+        let Some(etcd) = &mut self.tree.etcd else { return false };
         etcd.registry.restart(now);
         self.restart_templates();
         self.note(Speaker::Simulation, Happening::Etcd, [2, now.as_nanos(), 0]);
-        for task in 0..self.tasks.len() as u32 {
-            for id in std::mem::take(&mut self.tasks[task as usize].watching) {
+        for task in 0..self.tree.tasks.len() as u32 {
+            for id in std::mem::take(&mut self.tree.tasks[task as usize].watching) {
                 let (caller, failure) = (self.caller(task), Failure::Unavailable("restarted".to_owned()));
                 let watched = Box::new(Watched::Ended(failure));
                 let delay = self.rng.time(Duration::ZERO, Duration::from_millis(50));
@@ -301,7 +303,7 @@ impl Simulation {
 
     pub(super) fn compact_etcd(&mut self) -> bool {
         let now = self.now;
-        let Some(etcd) = &mut self.etcd else { return false };
+        let Some(etcd) = &mut self.tree.etcd else { return false };
         etcd.registry.compact();
         self.compact_templates();
         self.note(Speaker::Simulation, Happening::Etcd, [3, now.as_nanos(), 0]);
@@ -311,17 +313,19 @@ impl Simulation {
     /// The clock of etcd runs at another rate.
     pub(super) fn set_etcd_rate(&mut self, rate: u64) {
         let now = self.now;
-        if let Some(etcd) = &mut self.etcd {
+        if let Some(etcd) = &mut self.tree.etcd {
             etcd.registry.set_rate(now, rate);
             etcd.ends.fill(Time::MAX);
-            (0..self.sites.len() as u32).for_each(|site| self.see_to_leases(site));
+            (0..self.tree.sites.len() as u32).for_each(|site| self.see_to_leases(site));
         }
     }
 
     /// Somebody deletes the key of the leader of a site: another one is elected, and nobody tells the old one.
     pub fn depose(&mut self, site: u32) -> bool {
         let now = self.now;
-        let Some(etcd) = self.etcd.as_mut().filter(|etcd| !etcd.registry.is_frozen()) else { return false };
+        let Some(etcd) = self.tree.etcd.as_mut().filter(|etcd| !etcd.registry.is_frozen()) else {
+            return false;
+        };
         if !etcd.registry.depose(now, site) {
             return false;
         }
@@ -334,11 +338,11 @@ impl Simulation {
     pub(super) fn deafen_one(&mut self) -> bool {
         self.deafen_follower();
         let task = self.any_task();
-        if self.etcd.is_none() || self.tasks[task as usize].watching.is_empty() {
+        if self.tree.etcd.is_none() || self.tree.tasks[task as usize].watching.is_empty() {
             return false;
         }
-        let site = self.tasks[task as usize].site;
-        for id in self.tasks[task as usize].watching.clone() {
+        let site = self.tree.tasks[task as usize].site;
+        for id in self.tree.tasks[task as usize].watching.clone() {
             let number = self.watch_number(task, id);
             self.etcd_mut().registry.store(site).unwatch(number);
         }

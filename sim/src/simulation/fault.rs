@@ -82,24 +82,24 @@ impl Simulation {
     }
 
     fn any_client(&mut self) -> Option<u32> {
-        let client = self.rng.index(self.clients.len()) as u32;
-        self.clients[client as usize].lives().then_some(client)
+        let client = self.rng.index(self.population.clients.len()) as u32;
+        self.population.clients[client as usize].lives().then_some(client)
     }
 
     fn any_site(&mut self) -> u32 {
-        self.rng.index(self.sites.len()) as u32
+        self.rng.index(self.tree.sites.len()) as u32
     }
 
     /// A task that leads as far as it knows, mostly rightly.
     fn any_leader(&mut self) -> Option<u32> {
         let site = self.any_site();
-        let mut tasks = self.sites[site as usize].tasks.clone();
-        let deposed = tasks.find(|&task| self.tasks[task as usize].leadership.is_some());
-        if self.rng.chance(200) { deposed } else { self.sites[site as usize].head }
+        let mut tasks = self.tree.sites[site as usize].tasks.clone();
+        let deposed = tasks.find(|&task| self.tree.tasks[task as usize].leadership.is_some());
+        if self.rng.chance(200) { deposed } else { self.tree.sites[site as usize].head }
     }
 
     pub(super) fn any_task(&mut self) -> u32 {
-        self.rng.index(self.tasks.len()) as u32
+        self.rng.index(self.tree.tasks.len()) as u32
     }
 
     fn any_stream(&mut self) -> Option<StreamRef> {
@@ -165,8 +165,8 @@ impl Simulation {
     fn leave(&mut self, client: u32) -> bool {
         let now = self.local(Actor::Client(client));
         let frozen = self.process(Actor::Client(client)).frozen.is_some();
-        let holds = self.clients[client as usize].holds.clone();
-        if frozen || self.clients[client as usize].mind.session().is_none() {
+        let holds = self.population.clients[client as usize].holds.clone();
+        if frozen || self.population.clients[client as usize].mind.session().is_none() {
             return false;
         }
         let own = holds.filter(|&hold| !self.is_sublease(hold));
@@ -184,9 +184,12 @@ impl Simulation {
         let actor = Actor::Client(client);
         let (now, process) = (self.local(actor), self.process(actor));
         let (frozen, life) = (process.frozen.is_some(), process.life);
-        let holds = self.clients[client as usize].holds.clone();
+        let holds = self.population.clients[client as usize].holds.clone();
         let hold = holds.start + self.rng.index(holds.len()) as u32;
-        if frozen || self.is_sublease(hold) || self.clients[client as usize].mind.session().is_none() {
+        if frozen
+            || self.is_sublease(hold)
+            || self.population.clients[client as usize].mind.session().is_none()
+        {
             return false;
         }
         self.give_up(hold, now);
@@ -197,14 +200,14 @@ impl Simulation {
     }
 
     fn twin(&mut self, client: u32) -> bool {
-        let found = &self.clients[client as usize];
+        let found = &self.population.clients[client as usize];
         if found.way == Way::Legacy || found.twin_of.is_some() {
             return false;
         }
         let name = found.id.to_string();
         let (site, way) = (found.site, found.way);
         let hold = |hold: u32| {
-            let held = &self.holdings[hold as usize];
+            let held = &self.population.holdings[hold as usize];
             let Holding { resource, wants, priority, weight, is_measured, .. } = *held;
             Hold { resource, wants, priority, weight, is_measured }
         };
@@ -212,15 +215,15 @@ impl Simulation {
         let link = self.link(client);
         let plan = ClientPlan { name, site, link, way, holds };
         let before = |twin: &u32| {
-            let twin = &self.clients[*twin as usize];
+            let twin = &self.population.clients[*twin as usize];
             twin.twin_of == Some(client) && !twin.lives()
         };
-        let twin = match self.sites[site as usize].clients.iter().copied().find(before) {
+        let twin = match self.tree.sites[site as usize].clients.iter().copied().find(before) {
             Some(twin) => twin,
             None => {
                 let twin = self.admit(&plan, Some(client));
                 self.ask_from(twin);
-                self.clients[twin as usize].holds.clone().for_each(|hold| self.use_from(hold));
+                self.population.clients[twin as usize].holds.clone().for_each(|hold| self.use_from(hold));
                 twin
             }
         };

@@ -26,19 +26,19 @@ impl Simulation {
 
     /// A client begins to live, or to live again.
     pub(super) fn begin_life(&mut self, client: u32) {
-        if self.clients[client as usize].lives() {
+        if self.population.clients[client as usize].lives() {
             return;
         }
         let clock = self.client_clock();
         let incarnation = Incarnation(self.rng.number());
-        for hold in self.clients[client as usize].holds.clone() {
-            let holding = &mut self.holdings[hold as usize];
+        for hold in self.population.clients[client as usize].holds.clone() {
+            let holding = &mut self.population.holdings[hold as usize];
             if holding.is_measured {
                 holding.wants = Said::NOTHING.wants;
             }
         }
         let mind = self.new_mind(client, clock.at(self.now), incarnation);
-        let found = &mut self.clients[client as usize];
+        let found = &mut self.population.clients[client as usize];
         found.process.renew();
         found.process.clock = clock;
         found.mind = mind;
@@ -47,7 +47,7 @@ impl Simulation {
         let life = found.process.life;
         found.next_look = Time::MAX;
         for hold in found.holds.clone() {
-            self.holdings[hold as usize].reborn();
+            self.population.holdings[hold as usize].reborn();
             self.begin_program(hold);
         }
         self.begin_domain(client);
@@ -57,10 +57,11 @@ impl Simulation {
 
     /// The mind of a client whose process begins `now` by its clock.
     fn new_mind(&mut self, client: u32, now: Time, incarnation: Incarnation) -> Mind {
-        let found = &self.clients[client as usize];
+        let found = &self.population.clients[client as usize];
         let is_legacy = found.way == Way::Legacy;
         let forgets = self.some_forget() && is_legacy && self.rng.chance(500);
-        let stated = self.clients[client as usize].holds.clone().filter(|&hold| !self.is_sublease(hold));
+        let stated =
+            self.population.clients[client as usize].holds.clone().filter(|&hold| !self.is_sublease(hold));
         let holds: Vec<u32> = stated.collect();
         match is_legacy {
             true => self.new_legacy(client, now, forgets, &holds),
@@ -70,13 +71,13 @@ impl Simulation {
 
     /// One of Doorman's clients, which may forget the fields that Doorman does not know.
     fn new_legacy(&self, client: u32, now: Time, forgets: bool, holds: &[u32]) -> Mind {
-        let found = &self.clients[client as usize];
+        let found = &self.population.clients[client as usize];
         let servers = self.addresses_of(found.site);
         let mut legacy = Legacy::new(now, found.id.clone(), servers, self.rules.settings.timeout);
         if forgets {
             legacy = legacy.forgetful();
         }
-        for hold in holds.iter().map(|&hold| &self.holdings[hold as usize]) {
+        for hold in holds.iter().map(|&hold| &self.population.holdings[hold as usize]) {
             let resource = &self.resources[usize::from(hold.resource)];
             legacy.add(resource.id.clone(), hold.wants, hold.priority, resource.legacy);
         }
@@ -84,7 +85,7 @@ impl Simulation {
     }
 
     fn new_session(&self, client: u32, now: Time, incarnation: Incarnation, holds: &[u32]) -> Mind {
-        let (rules, found) = (&self.rules, &self.clients[client as usize]);
+        let (rules, found) = (&self.rules, &self.population.clients[client as usize]);
         let mut config = SessionConfig::new(found.id.clone(), incarnation, self.addresses_of(found.site));
         config.drift = rules.drift;
         config.features = self.features_of(Actor::Client(client), found.process.life + 1);
@@ -101,7 +102,7 @@ impl Simulation {
             config.rules = rules.mutation.map(crate::mutation::Mutation::client).unwrap_or_default();
         }
         let mut session = Session::new(config);
-        for hold in holds.iter().map(|&hold| &self.holdings[hold as usize]) {
+        for hold in holds.iter().map(|&hold| &self.population.holdings[hold as usize]) {
             let resource = &self.resources[usize::from(hold.resource)];
             session.add(now, resource.id.clone(), self.holding_config(hold));
             if hold.is_measured {
@@ -113,24 +114,24 @@ impl Simulation {
 
     /// The process of a client is gone; its host says so, or not.
     pub(super) fn end_life(&mut self, client: u32, said: bool) {
-        if !self.clients[client as usize].lives() {
+        if !self.population.clients[client as usize].lives() {
             return;
         }
         let actor = Actor::Client(client);
         let life = self.process(actor).life;
         self.note(actor.who(), Happening::Ends, [life.into(), said.into(), 0]);
-        let found = &mut self.clients[client as usize];
+        let found = &mut self.population.clients[client as usize];
         found.mind = Mind::Nobody;
         let frozen = found.process.frozen.take();
         self.restart_clock(actor);
-        let found = &mut self.clients[client as usize];
+        let found = &mut self.population.clients[client as usize];
         if let Some(stream) = found.process.stream.take() {
             self.abandon(stream, said);
         }
         self.end_domain(client);
-        for hold in self.clients[client as usize].holds.clone() {
-            self.holdings[hold as usize].reborn();
-            self.programs.set(hold, None);
+        for hold in self.population.clients[client as usize].holds.clone() {
+            self.population.holdings[hold as usize].reborn();
+            self.population.programs.set(hold, None);
             self.recount(hold);
         }
         // What the next lives do is not of the one that was frozen.
@@ -150,7 +151,7 @@ impl Simulation {
         self.look_at_domains(client, now);
         self.tell_domain(client, now);
         let mut actions = 0;
-        while let Some(action) = self.clients[client as usize].mind.poll(now) {
+        while let Some(action) = self.population.clients[client as usize].mind.poll(now) {
             actions += 1;
             assert!(actions < ENDLESS, "client {client} never comes to rest:\n{}", self.trace());
             match action {
@@ -166,7 +167,7 @@ impl Simulation {
             self.look_at_domains(client, now);
         }
         let domains = self.next_domain(client).min(self.next_tell(client));
-        let found = &self.clients[client as usize];
+        let found = &self.population.clients[client as usize];
         let deadline =
             found.mind.next_deadline().min(found.next_look).min(self.next_demand(client)).min(domains);
         self.wake_at(Actor::Client(client), deadline);
@@ -177,15 +178,15 @@ impl Simulation {
         if self.is_measured_now(hold) || self.is_sublease(hold) {
             return;
         }
-        let stated = self.programs.get_mut(hold).and_then(|program| program.state(wants));
-        let holding = &mut self.holdings[hold as usize];
+        let stated = self.population.programs.get_mut(hold).and_then(|program| program.state(wants));
+        let holding = &mut self.population.holdings[hold as usize];
         holding.wants = wants;
         let (client, resource) = (holding.client, holding.resource);
         self.note(Actor::Client(client).who(), Happening::Wants, [wants.to_bits(), resource.into(), 0]);
         let now = self.local(Actor::Client(client));
-        let bands = bands(&self.holdings[hold as usize]);
+        let bands = bands(&self.population.holdings[hold as usize]);
         let id = &self.resources[usize::from(resource)].id;
-        match &mut self.clients[client as usize].mind {
+        match &mut self.population.clients[client as usize].mind {
             Mind::Nobody => {}
             Mind::Ours(session) => {
                 if let Some(said) = stated {
@@ -199,7 +200,7 @@ impl Simulation {
 
     /// The client asks again for what it has dropped.
     pub(super) fn take(&mut self, hold: u32, life: u32) {
-        let holding = &self.holdings[hold as usize];
+        let holding = &self.population.holdings[hold as usize];
         if self.process(Actor::Client(holding.client)).life != life {
             return;
         }
@@ -207,10 +208,10 @@ impl Simulation {
         let resource = &self.resources[usize::from(holding.resource)];
         let (id, config) = (resource.id.clone(), self.holding_config(holding));
         let now = self.local(Actor::Client(client));
-        if let Some(session) = self.clients[client as usize].mind.session() {
+        if let Some(session) = self.population.clients[client as usize].mind.session() {
             session.add(now, id, config);
             let allowance = session.allowance(now, &self.resources[usize::from(holding.resource)].id);
-            self.holdings[hold as usize].stance = Stance::Kept;
+            self.population.holdings[hold as usize].stance = Stance::Kept;
             self.allow(hold, now, allowance);
             self.follow_policies(hold);
             self.say_in_use(hold);
@@ -219,10 +220,10 @@ impl Simulation {
     }
 
     fn believe(&mut self, client: u32, change: &Change) {
-        let found = &self.clients[client as usize];
+        let found = &self.population.clients[client as usize];
         let mut holds = found.holds.clone();
         let of = |hold: &u32| {
-            let resource = self.holdings[*hold as usize].resource;
+            let resource = self.population.holdings[*hold as usize].resource;
             self.resources[usize::from(resource)].id == change.resource
         };
         let hold = holds.find(of).expect("a resource that the client asks for");
@@ -231,7 +232,7 @@ impl Simulation {
         }
         let amount = change.allowance.capacity.unwrap_or(Amount::MAX);
         if change.rung == Rung::Waiting {
-            self.holdings[hold as usize].begin_anew();
+            self.population.holdings[hold as usize].begin_anew();
         }
         let now = self.local(Actor::Client(client));
         if self.says_before() {
@@ -248,10 +249,10 @@ impl Simulation {
         }
         if amount == Amount::ZERO
             && change.rung == Rung::Leased
-            && let Some(session) = self.clients[client as usize].mind.session()
+            && let Some(session) = self.population.clients[client as usize].mind.session()
         {
             let order = session.proof(&change.resource).map(|proof| proof.order);
-            self.holdings[hold as usize].goes_by(order);
+            self.population.holdings[hold as usize].goes_by(order);
         }
         if !self.says_before() {
             self.say_in_use(hold);
@@ -293,8 +294,8 @@ impl Simulation {
             Action::Ask { id, to, ask } => {
                 self.note(actor.who(), Happening::Asks, [id.0, ask.target_epoch.unwrap_or_default().0, 0]);
                 match actor {
-                    Actor::Client(_) => self.counts.client_asks += 1,
-                    Actor::Task(_) => self.counts.node_asks += 1,
+                    Actor::Client(_) => self.progress.counts.client_asks += 1,
+                    Actor::Task(_) => self.progress.counts.node_asks += 1,
                 }
                 self.watch_reports(actor, ask.target_epoch, &ask.reports);
                 if let Some(to) = self.address(&to) {
@@ -303,14 +304,14 @@ impl Simulation {
             }
             Action::Release { id, to, release } => {
                 self.note(actor.who(), Happening::Releases, [id.0, 0, 0]);
-                self.counts.releases += 1;
+                self.progress.counts.releases += 1;
                 if let Some(to) = self.address(&to) {
                     self.post_up(from, to, ToNode::Release { from, id, release: Box::new(release) });
                 }
             }
             Action::Connect { id, to, hello } => {
                 self.note(actor.who(), Happening::Connects, [id, 0, 0]);
-                self.counts.streams += 1;
+                self.progress.counts.streams += 1;
                 if let Some(to) = self.address(&to) {
                     self.connect(from, id, to, hello);
                 }
@@ -363,7 +364,7 @@ impl Simulation {
             ToHolder::Down { stream, .. } if self.is_cut(stream, false) => return,
             ToHolder::Closed { stream, certain: false, .. } if self.is_cut(stream, false) => return,
             _ if !self.lives(holder) => {
-                self.tally.cut += 1;
+                self.progress.tally.cut += 1;
                 return;
             }
             _ => {}
@@ -407,12 +408,12 @@ impl Simulation {
 
     fn at_client(&mut self, client: u32, id: u64, delivery: ToHolder) {
         let now = self.local(Actor::Client(client));
-        self.clients[client as usize].mind.handle(now, delivery.event(id));
+        self.population.clients[client as usize].mind.handle(now, delivery.event(id));
     }
 
     fn at_child(&mut self, task: u32, id: u64, delivery: ToHolder) {
         let now = self.local(Actor::Task(task));
-        if let Some(leadership) = &mut self.tasks[task as usize].leadership {
+        if let Some(leadership) = &mut self.tree.tasks[task as usize].leadership {
             leadership.node.on_parent(now, delivery.event(id));
         }
     }

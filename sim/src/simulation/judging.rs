@@ -23,16 +23,16 @@ macro_rules! facts {
         Facts {
             now: $sim.now,
             rules: &$sim.rules,
-            sites: &$sim.sites,
-            tasks: &$sim.tasks,
-            clients: &$sim.clients,
-            holdings: &$sim.holdings,
-            programs: &$sim.programs,
+            sites: &$sim.tree.sites,
+            tasks: &$sim.tree.tasks,
+            clients: &$sim.population.clients,
+            holdings: &$sim.population.holdings,
+            programs: &$sim.population.programs,
             streams: &$sim.streams,
             resources: &$sim.resources,
-            domain: $sim.domain.as_deref(),
-            rule_book: $sim.rule_book.as_deref(),
-            registry: $sim.etcd.as_ref().map(|etcd| &etcd.registry),
+            domain: $sim.population.domain.as_deref(),
+            rule_book: $sim.configurations.rule_book.as_deref(),
+            registry: $sim.tree.etcd.as_ref().map(|etcd| &etcd.registry),
         }
     };
 }
@@ -80,23 +80,23 @@ impl Simulation {
 
     fn violation(&self, rule: Rule, what: String) -> Violation {
         let trace = self.trace();
-        Violation { seed: self.seed, event: self.events(), at: self.now, rule, what, trace }
+        Violation { seed: self.rng.seed(), event: self.events(), at: self.now, rule, what, trace }
     }
 
     /// Looks at everything, site by site: the books of all together take much room.
     fn check_all(&mut self) {
         self.consult(Oracle::recount_all);
-        for site in 0..self.sites.len() as u32 {
+        for site in 0..self.tree.sites.len() as u32 {
             self.consult(|oracle, facts| oracle.check_site(facts, site));
-            let above = self.sites[site as usize].parent;
+            let above = self.tree.sites[site as usize].parent;
             above.into_iter().chain([site]).for_each(|site| self.forget_books(site));
         }
     }
 
     /// Forgets the books that were read of the tasks of a site.
     fn forget_books(&mut self, site: u32) {
-        for task in self.sites[site as usize].tasks.clone() {
-            if let Some(leadership) = &mut self.tasks[task as usize].leadership {
+        for task in self.tree.sites[site as usize].tasks.clone() {
+            if let Some(leadership) = &mut self.tree.tasks[task as usize].leadership {
                 leadership.node.forget_books();
             }
         }
@@ -174,26 +174,26 @@ impl Simulation {
             return Ok(());
         };
         let asks = |hold: &u32| {
-            let holding = &self.holdings[*hold as usize];
-            holding.resource == resource && self.clients[holding.client as usize].lives()
+            let holding = &self.population.holdings[*hold as usize];
+            holding.resource == resource && self.population.clients[holding.client as usize].lives()
         };
-        let holds: Vec<u32> = (0..self.holdings.len() as u32).filter(asks).collect();
+        let holds: Vec<u32> = (0..self.population.holdings.len() as u32).filter(asks).collect();
         let waits = self.facts().waits(&holds, domain.share().parts(), domain.share().first_hit());
         let longest = waits.iter().map(|&(_, wait)| wait).max().unwrap_or_default();
         let (mut left, until): (Vec<u32>, Time) =
             (waits.into_iter().map(|(hold, _)| hold).collect(), self.now + longest);
         // Where a node polls the one above, a part may be there for a moment only.
         for &hold in &holds {
-            let holding = &mut self.holdings[hold as usize];
+            let holding = &mut self.population.holdings[hold as usize];
             holding.was_counted = holding.counted > 0;
         }
         while !left.is_empty() && self.now < until {
             holds.iter().for_each(|&hold| self.ask_domain(hold, 1));
-            left.retain(|&hold| !self.holdings[hold as usize].was_counted);
+            left.retain(|&hold| !self.population.holdings[hold as usize].was_counted);
             self.pass(STEP)?;
         }
         if let Some(&hold) = left.first() {
-            let client = self.holdings[hold as usize].client;
+            let client = self.population.holdings[hold as usize].client;
             self.oracle.fail(28, || format!("client {client} has no part of r{resource} in {longest:?}"));
         }
         self.look()

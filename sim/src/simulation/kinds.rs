@@ -22,7 +22,7 @@ impl Simulation {
     /// A rate becomes a gauge from here on, or a gauge a rate; in half of the cases as its root begins anew.
     pub(super) fn change_kind(&mut self) -> bool {
         let index = self.rng.index(self.resources.len());
-        let (root, with) = (self.sites[0].tasks.clone(), self.rng.below(4));
+        let (root, with) = (self.tree.sites[0].tasks.clone(), self.rng.below(4));
         let resource = &self.resources[index];
         // Only rates have floors, and what Doorman's clients go on with is of a rate.
         let floor = resource.id.floor();
@@ -45,7 +45,7 @@ impl Simulation {
         self.tell_doormans(index, kind);
         self.spread_configuration();
         match with {
-            0 => _ = self.sites[0].head.is_some_and(|head| self.overthrow(head)),
+            0 => _ = self.tree.sites[0].head.is_some_and(|head| self.overthrow(head)),
             1 => root.for_each(|task| _ = self.overthrow(task)),
             _ => {}
         }
@@ -55,9 +55,9 @@ impl Simulation {
     /// Makes clients of Doorman's want whole units of a gauge, as their operator would: those that have crashed as well, which
     /// come back with that.
     fn tell_doormans(&mut self, resource: usize, kind: Kind) {
-        for hold in 0..self.holdings.len() as u32 {
-            let Holding { client, resource: held, wants, .. } = self.holdings[hold as usize];
-            let is_told = kind == Kind::Gauge && self.clients[client as usize].way == Way::Legacy;
+        for hold in 0..self.population.holdings.len() as u32 {
+            let Holding { client, resource: held, wants, .. } = self.population.holdings[hold as usize];
+            let is_told = kind == Kind::Gauge && self.population.clients[client as usize].way == Way::Legacy;
             if is_told && usize::from(held) == resource {
                 self.want(hold, wants.ceil());
             }
@@ -66,7 +66,7 @@ impl Simulation {
 
     /// The kind for which a holding is wanted. Clients of Doorman's do not know of any.
     pub(super) fn kind_of(&self, holding: &Holding) -> Kind {
-        match self.clients[holding.client as usize].way {
+        match self.population.clients[holding.client as usize].way {
             Way::Legacy => self.resources[usize::from(holding.resource)].kind,
             Way::Stream | Way::Poll => holding.kind,
         }
@@ -75,7 +75,7 @@ impl Simulation {
     /// A program that is refused, as the resource is of the other kind, lets go of it after a while and comes back.
     pub(super) fn hear_of_kind(&mut self, hold: u32, change: &Change) {
         let Some(Fault::Failed(Failure::Refused(why))) = &change.fault else { return };
-        let holding = &self.holdings[hold as usize];
+        let holding = &self.population.holdings[hold as usize];
         let says = match holding.kind {
             Kind::Rate => format!("opens {:?} as a rate; wanted a gauge", change.resource.as_str()),
             Kind::Gauge => format!("opens {:?} as a gauge; wanted a rate", change.resource.as_str()),
@@ -84,7 +84,7 @@ impl Simulation {
             return;
         }
         let life = self.process(Actor::Client(holding.client)).life;
-        self.holdings[hold as usize].reopens = true;
+        self.population.holdings[hold as usize].reopens = true;
         let pause = self.rng.time(Duration::ZERO, Duration::from_secs(2));
         self.later(pause, Event::Reopen(hold, life));
     }
@@ -92,7 +92,7 @@ impl Simulation {
     /// A program lets go of a resource of which it has heard that it is of the other kind, and takes it as that when everything
     /// has been given back.
     pub(super) fn reopen(&mut self, hold: u32, life: u32) {
-        let holding = &self.holdings[hold as usize];
+        let holding = &self.population.holdings[hold as usize];
         let client = holding.client;
         if !holding.reopens || self.process(Actor::Client(client)).life != life {
             return;
@@ -105,7 +105,7 @@ impl Simulation {
             }
             return self.later(LOOK, Event::Reopen(hold, life));
         }
-        let holding = &mut self.holdings[hold as usize];
+        let holding = &mut self.population.holdings[hold as usize];
         (holding.kind, holding.reopens) = (other(holding.kind), false);
         // It knows what it wants of the other kind.
         holding.is_measured = false;

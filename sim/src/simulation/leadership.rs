@@ -66,10 +66,10 @@ impl Simulation {
     /// A task leads its site from here on, as far as it has heard. Those before it have `left` this.
     pub(super) fn begin_leadership(&mut self, task: u32, epoch: Epoch, left: Left) {
         let actor = Actor::Task(task);
-        let address = self.tasks[task as usize].address.to_string();
+        let address = self.tree.tasks[task as usize].address.to_string();
         self.end_leadership(task, &Farewell::Redirect(Leader { address: Some(address.clone()) }));
-        let site = self.tasks[task as usize].site;
-        let is_succession = self.sites[site as usize].epoch > Epoch::default();
+        let site = self.tree.tasks[task as usize].site;
+        let is_succession = self.tree.sites[site as usize].epoch > Epoch::default();
         let (keeps, before) = (left.keeps(), left.epoch());
         let (line, journal, record) = self.take_over(task, left, is_succession);
         let learns = is_succession && record.as_ref().is_none_or(|record| record.unknown > Unknown::Nothing);
@@ -90,7 +90,7 @@ impl Simulation {
         let node = OpenNode::new(node, self.resources.len());
         self.note(actor.who(), Happening::Leads, [epoch.0, before.0, read.closed.into()]);
         let peers = PeerTable::default();
-        let found = &mut self.tasks[task as usize];
+        let found = &mut self.tree.tasks[task as usize];
         found.leadership = Some(Box::new(Leadership {
             node,
             epoch,
@@ -143,7 +143,7 @@ impl Simulation {
     fn ghost_end(&self, now: Time, authority: Duration, read: &Record, learns: bool) -> Time {
         let longest = read.longest_lease.max(read.longest_safe_lease);
         // What the node above counts may be out for as long as its own leases last.
-        let longest_of_all = self.sites.iter().map(|site| site.longest_lease).max().unwrap_or_default();
+        let longest_of_all = self.tree.sites.iter().map(|site| site.longest_lease).max().unwrap_or_default();
         let unknown = if learns { self.rules.drift.stretch(longest_of_all) } else { Duration::ZERO };
         now + self.rules.drift.stretch(authority + longest.max(unknown))
     }
@@ -152,14 +152,14 @@ impl Simulation {
     fn learn_until(&mut self, site: u32, now: Time, end: Time) {
         // Its clock may come to run slower; and nodes cut time into ticks of 67 ms.
         let until = self.now + self.rules.drift.stretch(end.since(now) + Duration::from_millis(70));
-        let found = &mut self.sites[site as usize];
+        let found = &mut self.tree.sites[site as usize];
         found.learns_until = found.learns_until.max(until);
     }
 
     /// The task is the head of its site, unless it was deposed by hand before it could be told that it leads.
     fn succeed(&mut self, task: u32, epoch: Epoch) {
-        let site = self.tasks[task as usize].site;
-        let found = &mut self.sites[site as usize];
+        let site = self.tree.tasks[task as usize].site;
+        let found = &mut self.tree.sites[site as usize];
         if epoch <= found.epoch {
             return;
         }
@@ -172,8 +172,8 @@ impl Simulation {
     fn node_config(&mut self, task: u32, epoch: Epoch, marks: bool, record: Option<Record>) -> NodeConfig {
         let hash_seed = self.rng.number();
         let features = self.features(Actor::Task(task));
-        let site = self.tasks[task as usize].site;
-        let found = &self.sites[site as usize];
+        let site = self.tree.tasks[task as usize].site;
+        let found = &self.tree.sites[site as usize];
         let keeps = found.keeps;
         let mut config = NodeConfig::new(&*found.name, epoch);
         config.drift = self.rules.drift;
@@ -208,7 +208,7 @@ impl Simulation {
 
     /// A task leads no more, as it has heard, or is gone; if it did.
     pub(super) fn end_leadership(&mut self, task: u32, farewell: &Farewell) {
-        let found = &mut self.tasks[task as usize];
+        let found = &mut self.tree.tasks[task as usize];
         let Some(leadership) = found.leadership.take() else { return };
         let (site, clock) = (found.site, found.process.clock);
         let why = match farewell {
@@ -218,7 +218,7 @@ impl Simulation {
         };
         self.note(Actor::Task(task).who(), Happening::Falls, [leadership.epoch.0, why, 0]);
         self.oracle.dethrone(task, clock);
-        let head = &mut self.sites[site as usize].head;
+        let head = &mut self.tree.sites[site as usize].head;
         head.take_if(|head| *head == task);
         // In the order in which they were opened.
         let mut streams: Vec<_> = leadership.peers.iter().collect();
@@ -269,10 +269,10 @@ impl Simulation {
     }
 
     fn count_company(&mut self, task: u32) {
-        let (now, site) = (self.now, self.tasks[task as usize].site);
-        let acts = |other: u32| other != task && self.tasks[other as usize].acts(now);
-        if self.sites[site as usize].tasks.clone().any(acts) {
-            self.tally.beside += 1;
+        let (now, site) = (self.now, self.tree.tasks[task as usize].site);
+        let acts = |other: u32| other != task && self.tree.tasks[other as usize].acts(now);
+        if self.tree.sites[site as usize].tasks.clone().any(acts) {
+            self.progress.tally.beside += 1;
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::trace::Happening;
 impl Simulation {
     /// Something arrives at a task.
     pub(super) fn at_node(&mut self, task: u32, delivery: ToNode) {
-        let found = &self.tasks[task as usize];
+        let found = &self.tree.tasks[task as usize];
         if found.up && found.acts(self.now) {
             self.at_leader(task, delivery);
         } else if found.up {
@@ -165,7 +165,7 @@ impl Simulation {
     }
 
     fn knows_streams(&self, task: u32) -> bool {
-        self.sites[self.tasks[task as usize].site as usize].streams
+        self.tree.sites[self.tree.tasks[task as usize].site as usize].streams
     }
 
     fn unimplemented(&mut self, stream: StreamRef) {
@@ -196,7 +196,7 @@ impl Simulation {
 impl Simulation {
     /// Does all that the node of a task wants done, if it may act. Whether it wants something to be written.
     pub(super) fn drive_node(&mut self, task: u32) -> bool {
-        if !self.tasks[task as usize].acts(self.now) {
+        if !self.tree.tasks[task as usize].acts(self.now) {
             return false;
         }
         let now = self.local(Actor::Task(task));
@@ -234,7 +234,7 @@ impl Simulation {
 
     /// A leader knows until when nobody else led for certain.
     fn confirm(&mut self, task: u32, now: Time) {
-        let candidate = self.tasks[task as usize].candidate.as_deref();
+        let candidate = self.tree.tasks[task as usize].candidate.as_deref();
         if let Some(led) = candidate.map_or(Some(Time::MAX), Candidate::led_at) {
             self.node(task).confirm(now, led);
         }
@@ -250,7 +250,7 @@ impl Simulation {
             return;
         }
         self.review_rights(task);
-        if self.tasks[task as usize].acts(self.now) {
+        if self.tree.tasks[task as usize].acts(self.now) {
             let now = self.local(Actor::Task(task));
             self.node(task).advance(now);
             self.consult(|oracle, facts| oracle.check_debts(facts, task));
@@ -261,7 +261,7 @@ impl Simulation {
     }
 
     fn leads_in(&self, task: u32, life: u32) -> bool {
-        let found = &self.tasks[task as usize];
+        let found = &self.tree.tasks[task as usize];
         found.process.life == life && found.leadership.is_some()
     }
 
@@ -272,8 +272,8 @@ impl Simulation {
         match &down {
             Down::Grants(grants) => {
                 self.consult(|oracle, facts| oracle.watch_grants(facts, task, grants));
-                let site = self.tasks[task as usize].site;
-                self.sites[site as usize].grants += grants.len() as u64;
+                let site = self.tree.tasks[task as usize].site;
+                self.tree.sites[site as usize].grants += grants.len() as u64;
                 if !grants.is_empty() {
                     self.watch_edition_of(task, peer, grants.len());
                 }
@@ -317,13 +317,13 @@ impl Simulation {
     }
 
     pub(super) fn leadership(&mut self, task: u32) -> &mut crate::site::Leadership {
-        self.tasks[task as usize].leadership.as_mut().expect("a task that leads")
+        self.tree.tasks[task as usize].leadership.as_mut().expect("a task that leads")
     }
 
     /// The peer that the stream is to the node of a task.
     fn peer(&self, task: u32, stream: StreamRef) -> Option<Peer> {
         let (epoch, peer) = self.streams.get(stream)?.peer?;
-        let leadership = self.tasks[task as usize].leadership.as_ref()?;
+        let leadership = self.tree.tasks[task as usize].leadership.as_ref()?;
         (epoch == leadership.epoch && leadership.peers.contains(peer)).then_some(peer)
     }
 }

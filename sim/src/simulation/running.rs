@@ -62,7 +62,7 @@ impl Simulation {
         }
         self.unpause(actor);
         if let Actor::Client(client) = actor {
-            self.clients[client as usize].holds.clone().for_each(|hold| self.stop_overdue(hold));
+            self.population.clients[client as usize].holds.clone().for_each(|hold| self.stop_overdue(hold));
         }
         let process = self.process_mut(actor);
         let Some(frozen) = process.frozen.as_mut().filter(|frozen| frozen.until <= now) else { return };
@@ -84,15 +84,15 @@ impl Simulation {
 
     pub(crate) fn process(&self, actor: Actor) -> &Process {
         match actor {
-            Actor::Client(client) => &self.clients[client as usize].process,
-            Actor::Task(task) => &self.tasks[task as usize].process,
+            Actor::Client(client) => &self.population.clients[client as usize].process,
+            Actor::Task(task) => &self.tree.tasks[task as usize].process,
         }
     }
 
     pub(crate) fn process_mut(&mut self, actor: Actor) -> &mut Process {
         match actor {
-            Actor::Client(client) => &mut self.clients[client as usize].process,
-            Actor::Task(task) => &mut self.tasks[task as usize].process,
+            Actor::Client(client) => &mut self.population.clients[client as usize].process,
+            Actor::Task(task) => &mut self.tree.tasks[task as usize].process,
         }
     }
 
@@ -103,8 +103,8 @@ impl Simulation {
     pub(crate) fn lives(&self, holder: Sender) -> bool {
         self.process(holder.actor).life == holder.life
             && match holder.actor {
-                Actor::Client(client) => self.clients[client as usize].lives(),
-                Actor::Task(task) => self.tasks[task as usize].leadership.is_some(),
+                Actor::Client(client) => self.population.clients[client as usize].lives(),
+                Actor::Task(task) => self.tree.tasks[task as usize].leadership.is_some(),
             }
     }
 

@@ -23,9 +23,9 @@ impl Simulation {
     /// The clients of a plan share its domain, if it has one.
     pub(super) fn share_domain(&mut self, plan: &SimulationPlan) {
         let Some(domain) = &plan.domain else { return };
-        let shared = SharedDomain::new(self.seed, domain, Time::ZERO + plan.faults.until);
+        let shared = SharedDomain::new(self.rng.seed(), domain, Time::ZERO + plan.faults.until);
         self.resources[0].domains = Some(shared.first());
-        self.domain = Some(Box::new(shared));
+        self.population.domain = Some(Box::new(shared));
         self.oracle.share(domain);
     }
 
@@ -33,13 +33,13 @@ impl Simulation {
     pub(super) fn begin_domain(&mut self, client: u32) {
         let now = self.local(Actor::Client(client));
         let serves = self.domain_hold(client).is_some();
-        if let Some(shared) = self.domain.as_mut().filter(|_| serves) {
+        if let Some(shared) = self.population.domain.as_mut().filter(|_| serves) {
             shared.users.insert(client, DomainUser::new(now));
         }
     }
 
     pub(super) fn end_domain(&mut self, client: u32) {
-        if let Some(shared) = &mut self.domain {
+        if let Some(shared) = &mut self.population.domain {
             shared.users.remove(&client);
         }
     }
@@ -47,24 +47,24 @@ impl Simulation {
     /// The requests of a client for the domain begin to come.
     pub(super) fn ask_from(&mut self, client: u32) {
         let serves = self.domain_hold(client).is_some();
-        let Some(shared) = self.domain.as_mut().filter(|_| serves) else { return };
+        let Some(shared) = self.population.domain.as_mut().filter(|_| serves) else { return };
         let pause = shared.rng.exponential(shared.plan.pause);
         self.later(pause, Event::Request(client));
     }
 
     /// The holding under which a client serves the domain.
     fn domain_hold(&self, client: u32) -> Option<u32> {
-        let found = &self.clients[client as usize];
+        let found = &self.population.clients[client as usize];
         let mut holds = found.holds.clone();
-        let hold = holds.find(|&hold| self.holdings[hold as usize].resource == 0);
-        hold.filter(|_| self.domain.is_some() && found.way == Way::Stream)
+        let hold = holds.find(|&hold| self.population.holdings[hold as usize].resource == 0);
+        hold.filter(|_| self.population.domain.is_some() && found.way == Way::Stream)
     }
 
     /// Tells the server what is due to be told.
     pub(super) fn tell_domain(&mut self, client: u32, now: Time) {
-        let Some(shared) = &self.domain else { return };
+        let Some(shared) = &self.population.domain else { return };
         let Some(user) = shared.users.get(&client) else { return };
-        let Mind::Ours(session) = &mut self.clients[client as usize].mind else { return };
+        let Mind::Ours(session) = &mut self.population.clients[client as usize].mind else { return };
         let resource = &self.resources[0].id;
         user.domains.attend(session.stream_of(resource));
         user.domains.take_earlier();
@@ -77,13 +77,13 @@ impl Simulation {
 
     /// When there is something to be told, by the clock of the client.
     pub(super) fn next_tell(&self, client: u32) -> Time {
-        let user = self.domain.as_ref().and_then(|shared| shared.users.get(&client));
+        let user = self.population.domain.as_ref().and_then(|shared| shared.users.get(&client));
         user.and_then(|user| user.domains.next_deadline()).unwrap_or(Time::MAX)
     }
 
     pub(super) fn learn_domain(&mut self, client: u32, now: Time, news: &DomainNews) {
         self.note_full(client, now);
-        if let Some(user) = self.domain.as_ref().and_then(|shared| shared.users.get(&client)) {
+        if let Some(user) = self.population.domain.as_ref().and_then(|shared| shared.users.get(&client)) {
             user.domains.on_update(now, news);
         }
         self.note_full(client, now);
@@ -92,7 +92,7 @@ impl Simulation {
     /// Notes whether as many hits count as are allowed, as far as a client knows.
     fn note_full(&mut self, client: u32, now: Time) {
         let really = self.now;
-        let user = self.domain.as_mut().and_then(|shared| shared.users.get_mut(&client));
+        let user = self.population.domain.as_mut().and_then(|shared| shared.users.get_mut(&client));
         if let Some(user) = user.filter(|user| user.domains.policies().is_some() && user.known(now).is_none())
         {
             user.full_at = Some(really);
@@ -102,7 +102,7 @@ impl Simulation {
     /// Puts the policies of a change in force.
     pub(super) fn follow_domain(&mut self, client: u32, change: &Change) {
         if change.resource == self.resources[0].id
-            && let Some(user) = self.domain.as_ref().and_then(|shared| shared.users.get(&client))
+            && let Some(user) = self.population.domain.as_ref().and_then(|shared| shared.users.get(&client))
         {
             user.domains.follow(change.domains.clone());
         }
@@ -115,17 +115,21 @@ impl Simulation {
     /// A request for the domain comes to a client.
     pub(super) fn request_domain(&mut self, client: u32) {
         let now = self.now;
-        let Some(shared) = self.domain.as_mut().filter(|shared| now <= shared.asks_until) else { return };
+        let Some(shared) = self.population.domain.as_mut().filter(|shared| now <= shared.asks_until) else {
+            return;
+        };
         let pause = shared.rng.exponential(shared.plan.pause);
         self.later(pause, Event::Request(client));
         let actor = Actor::Client(client);
         let Some(hold) = self.domain_hold(client) else { return };
-        let is_kept = self.holdings[hold as usize].stance == Stance::Kept;
+        let is_kept = self.population.holdings[hold as usize].stance == Stance::Kept;
         if !is_kept || self.process(actor).frozen.is_some() {
             return;
         }
         let local = self.local(actor);
-        let Some(user) = self.domain.as_ref().and_then(|shared| shared.users.get(&client)) else { return };
+        let Some(user) = self.population.domain.as_ref().and_then(|shared| shared.users.get(&client)) else {
+            return;
+        };
         let decision = user.domains.request(&user.lease, DOMAIN, 1, 1, local);
         self.hear_decision(client, &decision);
         self.note_full(client, local);
@@ -153,7 +157,7 @@ impl Simulation {
     /// Another limit is in force from here on.
     pub(super) fn change_domain(&mut self) -> bool {
         let now = self.now;
-        let Some(shared) = &mut self.domain else { return false };
+        let Some(shared) = &mut self.population.domain else { return false };
         let chosen = shared.rng.index(shared.policies.len());
         let limit = shared.plan.limits[chosen];
         self.oracle.change_domain_limit(now, limit);
@@ -169,10 +173,10 @@ impl Simulation {
     /// # Errors
     /// When somebody has not heard of everybody, or of more than there was: rule 30.
     pub fn judge_shared(&mut self) -> Result<(), Box<Violation>> {
-        let Some(shared) = &mut self.domain else { return Ok(()) };
+        let Some(shared) = &mut self.population.domain else { return Ok(()) };
         let window = shared.plan.window;
         shared.asks_until = self.now + window;
-        let clients = 0..self.clients.len() as u32;
+        let clients = 0..self.population.clients.len() as u32;
         clients.for_each(|client| self.ask_from(client));
         self.pass(window + self.facts().settling())?;
         self.consult(Oracle::judge_known);

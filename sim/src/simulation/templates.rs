@@ -125,11 +125,11 @@ impl Simulation {
     /// The process of a task begins to follow. It does not stand for election before it has something in force.
     pub(super) fn begin_following(&mut self, task: u32) {
         let now = self.local(Actor::Task(task));
-        let site = self.tasks[task as usize].site;
-        let Some(office) = &mut self.templates else { return };
+        let site = self.tree.tasks[task as usize].site;
+        let Some(office) = &mut self.configurations.templates else { return };
         let found = &mut office.tasks[task as usize];
         let nonce = u64::from(task) << 32 | u64::from(found.process);
-        let name = &self.sites[site as usize].name;
+        let name = &self.tree.sites[site as usize].name;
         let config = FollowerConfig::new(office.keys.prefix(), name, nonce).expect("a prefix");
         #[cfg(feature = "mutations")]
         let config = FollowerConfig {
@@ -145,7 +145,7 @@ impl Simulation {
 
     /// The process of a task has ended.
     pub(super) fn end_following(&mut self, task: u32) {
-        let Some(office) = &mut self.templates else { return };
+        let Some(office) = &mut self.configurations.templates else { return };
         let found = &mut office.tasks[task as usize];
         for id in &found.watches {
             office.store.unwatch(number(task, found.process, *id));
@@ -156,7 +156,7 @@ impl Simulation {
 
     /// The number and the edition that a task has in force, where templates are followed; absent in that: none yet.
     pub(super) fn followed(&self, task: u32) -> Option<Option<(u64, usize)>> {
-        self.templates.as_ref().map(|office| office.tasks[task as usize].in_force)
+        self.configurations.templates.as_ref().map(|office| office.tasks[task as usize].in_force)
     }
 
     /// A step of a follower, or of the operator.
@@ -168,7 +168,7 @@ impl Simulation {
             TemplateStep::Wake | TemplateStep::Answer { .. } | TemplateStep::Shows { .. } => {}
         }
         let (global, now) = (self.now, self.local(Actor::Task(task)));
-        let Some(office) = &mut self.templates else { return };
+        let Some(office) = &mut self.configurations.templates else { return };
         let found = &mut office.tasks[task as usize];
         let Some(follower) = &mut found.follower else { return };
         match step {
@@ -190,7 +190,7 @@ impl Simulation {
         let now = self.local(Actor::Task(task));
         for round in 0.. {
             assert!(round < ENDLESS, "follower {task} never comes to rest:\n{}", self.trace());
-            let Some(office) = &mut self.templates else { return };
+            let Some(office) = &mut self.configurations.templates else { return };
             let Some(follower) = &mut office.tasks[task as usize].follower else { return };
             let action = follower.poll(now);
             while follower.next_event().is_some() {}
@@ -200,8 +200,8 @@ impl Simulation {
             }
         }
         let global = self.now;
-        let clock = self.tasks[task as usize].process.clock;
-        let Some(office) = &mut self.templates else { return };
+        let clock = self.tree.tasks[task as usize].process.clock;
+        let Some(office) = &mut self.configurations.templates else { return };
         let found = &mut office.tasks[task as usize];
         let Some(follower) = &found.follower else { return };
         let deadline = follower.next_deadline().max(now + Duration::from_nanos(2));
@@ -221,7 +221,7 @@ impl Simulation {
             }
             FollowerAction::Watch { id, prefix, from_revision } => {
                 let reached = self.reaches_store(task);
-                let Some(office) = &mut self.templates else { return };
+                let Some(office) = &mut self.configurations.templates else { return };
                 let found = &mut office.tasks[task as usize];
                 if reached.is_none() {
                     let (process, watched) = (found.process, Watched::Ended(Failure::Timeout));
@@ -233,7 +233,7 @@ impl Simulation {
                 self.show_heads();
             }
             FollowerAction::Unwatch { id } => {
-                let Some(office) = &mut self.templates else { return };
+                let Some(office) = &mut self.configurations.templates else { return };
                 let found = &mut office.tasks[task as usize];
                 found.watches.remove(&id);
                 office.store.unwatch(number(task, found.process, id));
@@ -243,7 +243,7 @@ impl Simulation {
                     Ok(edition) => Ok(self.repository_of(task, edition)),
                     Err(fault) => Err(vec![fault.to_string()]),
                 };
-                let Some(office) = &mut self.templates else { return };
+                let Some(office) = &mut self.configurations.templates else { return };
                 if let Some(follower) = &mut office.tasks[task as usize].follower {
                     follower.on_checked(check.id, checked);
                 }
@@ -257,7 +257,7 @@ impl Simulation {
 
     fn put_edition_in_force(&mut self, task: u32, repository: &Repository, edition: usize) {
         let version = repository.version();
-        let Some(office) = &mut self.templates else { return };
+        let Some(office) = &mut self.configurations.templates else { return };
         let found = &mut office.tasks[task as usize];
         let before = found.in_force.replace((version, edition)).map_or(0, |(before, _)| before);
         office.greatest = office.greatest.max(version);
@@ -266,7 +266,8 @@ impl Simulation {
         }
         self.note(Actor::Task(task).who(), Happening::Edition, [edition as u64 + 1, version, 0]);
         self.reload(task);
-        let process = self.templates.as_ref().map_or(0, |office| office.tasks[task as usize].process);
+        let process =
+            self.configurations.templates.as_ref().map_or(0, |office| office.tasks[task as usize].process);
         self.look_whether_to_stand(task, process);
     }
 
@@ -280,12 +281,12 @@ impl Simulation {
     /// Whether that process runs still.
     fn look_whether_to_stand(&mut self, task: u32, process: u32) -> bool {
         let now = self.local(Actor::Task(task));
-        let Some(office) = &mut self.templates else { return false };
+        let Some(office) = &mut self.configurations.templates else { return false };
         let found = &mut office.tasks[task as usize];
         let Some(follower) = found.follower.as_mut().filter(|_| found.process == process) else {
             return false;
         };
-        let of_task = &mut self.tasks[task as usize];
+        let of_task = &mut self.tree.tasks[task as usize];
         let leads = of_task.leadership.is_some();
         let step = found.deference.look(now, follower.stands(now), leads);
         let record = of_task.leadership.as_ref().map_or(0, |leadership| leadership.newest);
@@ -306,10 +307,10 @@ impl Simulation {
 impl Simulation {
     /// The process of a task, and how long something takes from it to etcd; nothing, if it gets lost.
     fn reaches_store(&mut self, task: u32) -> Option<(u32, Duration)> {
-        let is_cut = self.tasks[task as usize].etcd_cut > self.now;
-        let is_away = self.etcd.as_ref().is_some_and(|etcd| etcd.is_away(self.now));
+        let is_cut = self.tree.tasks[task as usize].etcd_cut > self.now;
+        let is_away = self.tree.etcd.as_ref().is_some_and(|etcd| etcd.is_away(self.now));
         let (faulty, link, faults) = (self.faulty(), self.etcd_plan().link, self.rules.faults.clone());
-        let office = self.templates.as_mut()?;
+        let office = self.configurations.templates.as_mut()?;
         let is_lost = faulty && office.rng.chance(faults.etcd_loss);
         if is_cut || is_away || is_lost {
             return None;
@@ -323,7 +324,7 @@ impl Simulation {
     /// A call arrives.
     fn at_store(&mut self, task: u32, process: u32, id: u64, call: &Call) {
         let now = self.now;
-        let Some(office) = &mut self.templates else { return };
+        let Some(office) = &mut self.configurations.templates else { return };
         office.store.advance(now);
         let result = office.store.carry_out(now, call);
         if office.store.remembers() > HISTORY {
@@ -338,9 +339,9 @@ impl Simulation {
 
     /// Sends what is to be seen to those who watch.
     fn show_heads(&mut self) {
-        for task in 0..self.tasks.len() as u32 {
-            let is_cut = self.tasks[task as usize].etcd_cut > self.now;
-            let Some(office) = &mut self.templates else { return };
+        for task in 0..self.tree.tasks.len() as u32 {
+            let is_cut = self.tree.tasks[task as usize].etcd_cut > self.now;
+            let Some(office) = &mut self.configurations.templates else { return };
             let found = &mut office.tasks[task as usize];
             let process = found.process;
             let mut shown = Vec::new();
@@ -351,7 +352,7 @@ impl Simulation {
             for (id, watched) in shown.into_iter().filter(|_| !is_cut) {
                 let Some((_, delay)) = self.reaches_store(task) else { continue };
                 let at = self.now + delay;
-                let Some(office) = &mut self.templates else { return };
+                let Some(office) = &mut self.configurations.templates else { return };
                 let found = &mut office.tasks[task as usize];
                 found.seen_until = found.seen_until.max(at);
                 let (at, step) = (found.seen_until, TemplateStep::Shows { process, id, watched });
@@ -363,7 +364,7 @@ impl Simulation {
     /// The operator wants what is configured to be in force.
     pub(super) fn want_push(&mut self) {
         let now = self.now;
-        let Some(office) = &mut self.templates else { return };
+        let Some(office) = &mut self.configurations.templates else { return };
         if !std::mem::replace(&mut office.is_to_be_pushed, true) {
             let at = office.not_before.max(now);
             self.queue.put(at, Event::Templates(0, Box::new(TemplateStep::Push)));
@@ -371,8 +372,8 @@ impl Simulation {
     }
 
     fn push_edition(&mut self) {
-        let (now, newest) = (self.now, self.editions.len() - 1);
-        let Some(office) = &mut self.templates else { return };
+        let (now, newest) = (self.now, self.configurations.editions.len() - 1);
+        let Some(office) = &mut self.configurations.templates else { return };
         if now < office.not_before {
             let at = office.not_before;
             return self.queue.put(at, Event::Templates(0, Box::new(TemplateStep::Push)));
@@ -385,7 +386,7 @@ impl Simulation {
 
     /// A watch of a follower dies, and nobody tells it.
     pub(super) fn deafen_follower(&mut self) {
-        let Some(office) = &mut self.templates else { return };
+        let Some(office) = &mut self.configurations.templates else { return };
         let task = office.rng.index(office.tasks.len());
         let found = &mut office.tasks[task];
         for id in std::mem::take(&mut found.watches) {
@@ -395,7 +396,7 @@ impl Simulation {
 
     /// Forgets what has been.
     pub(super) fn compact_templates(&mut self) {
-        if let Some(office) = &mut self.templates {
+        if let Some(office) = &mut self.configurations.templates {
             office.store.compact(office.store.revision());
         }
     }
@@ -403,7 +404,7 @@ impl Simulation {
     /// Begins anew: nobody watches.
     pub(super) fn restart_templates(&mut self) {
         let now = self.now;
-        let Some(office) = &mut self.templates else { return };
+        let Some(office) = &mut self.configurations.templates else { return };
         office.store.restart(now);
         let mut ended = Vec::new();
         for (task, found) in office.tasks.iter_mut().enumerate() {
@@ -422,7 +423,7 @@ impl Simulation {
     /// An operator copies the store, or puts the copy back, and pushes what is configured when everybody has settled.
     pub(super) fn restore_templates(&mut self) -> bool {
         let now = self.now;
-        let Some(office) = &mut self.templates else { return false };
+        let Some(office) = &mut self.configurations.templates else { return false };
         let Some(mut copy) = office.copy.take() else {
             office.copy = Some(office.store.clone());
             return false;
@@ -438,7 +439,7 @@ impl Simulation {
 
     /// All tasks that run have the head in force, once nothing has gone wrong for a while (I36).
     pub(super) fn judge_templates(&mut self) {
-        let Some(office) = &self.templates else { return };
+        let Some(office) = &self.configurations.templates else { return };
         let head = office.head().map_or(0, |head| head.number);
         let running = office.tasks.iter().enumerate().filter(|(_, found)| found.follower.is_some());
         let behind = running.map(|(task, found)| (task, found.in_force.map_or(0, |(number, _)| number)));

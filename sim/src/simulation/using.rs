@@ -36,16 +36,16 @@ impl Simulation {
     /// A process begins, and with it the programs in it. A gauge on Doorman's wire has none: what is in use cannot be said
     /// there.
     pub(super) fn begin_program(&mut self, hold: u32) {
-        let holding = &self.holdings[hold as usize];
+        let holding = &self.population.holdings[hold as usize];
         let kind = self.kind_of(holding);
-        let legacy = self.clients[holding.client as usize].way == Way::Legacy;
+        let legacy = self.population.clients[holding.client as usize].way == Way::Legacy;
         let watched = self.rules.watch == Scrutiny::Close && !(legacy && kind == Kind::Gauge);
         let from = holding.is_measured.then(|| self.local(Actor::Client(holding.client)));
         let resource = usize::from(holding.resource);
         let domains =
             (watched && !legacy && self.has_domains(resource)).then(|| self.resources[resource].id.clone());
         let watched = watched && !self.is_sublease(hold);
-        self.programs.set(hold, watched.then(|| Program::new(kind, from).with_domains(domains)));
+        self.population.programs.set(hold, watched.then(|| Program::new(kind, from).with_domains(domains)));
     }
 
     /// A program does something: it ends operations and begins others, or tries some hits.
@@ -53,9 +53,9 @@ impl Simulation {
         if self.is_sublease(hold) {
             return self.use_domain(hold);
         }
-        let actor = Actor::Client(self.holdings[hold as usize].client);
+        let actor = Actor::Client(self.population.holdings[hold as usize].client);
         if !self.faulty() {
-            if let Some(program) = self.programs.get_mut(hold) {
+            if let Some(program) = self.population.programs.get_mut(hold) {
                 program.finish(Time::MAX);
             }
             return self.note_use(hold);
@@ -65,16 +65,16 @@ impl Simulation {
         let local = self.local(actor);
         let (number, length) = (self.rng.between(1, 8), self.rng.exponential(Duration::from_secs(2)));
         let stops = !self.rules.settings.overstays;
-        let Some(program) = self.programs.get_mut(hold) else { return };
+        let Some(program) = self.population.programs.get_mut(hold) else { return };
         match program {
             Program::Units(_) => {
                 program.finish(self.now);
                 if stops {
                     program.stop_overdue(local);
                 }
-                let units = self.holdings[hold as usize].amount / Amount::MICROS_PER_UNIT;
+                let units = self.population.holdings[hold as usize].amount / Amount::MICROS_PER_UNIT;
                 let most = u32::try_from(units).unwrap_or(u32::MAX).div_ceil(number as u32).max(1);
-                self.counts.operations += u64::from(program.begin(local, most, self.now + length));
+                self.progress.counts.operations += u64::from(program.begin(local, most, self.now + length));
                 self.note_use(hold);
             }
             Program::Hits(_) => {
@@ -90,22 +90,23 @@ impl Simulation {
     /// A row of hits, each as soon as it may be: the bucket is emptied, and what comes in is taken as it comes.
     fn hit(&mut self, hold: u32, local: Time) {
         let (mut tried, mut granted) = (0, 0);
-        let resource = self.holdings[hold as usize].resource;
-        while let Some(program) = self.programs.get_mut(hold).filter(|_| tried < MOST_AT_ONCE) {
+        let resource = self.population.holdings[hold as usize].resource;
+        while let Some(program) = self.population.programs.get_mut(hold).filter(|_| tried < MOST_AT_ONCE) {
             tried += 1;
             match program.hit(local) {
                 Hit::Granted => granted += 1,
-                Hit::Sent => self.counts.hits += 1,
+                Hit::Sent => self.progress.counts.hits += 1,
                 Hit::Unfounded => {
                     granted += 1;
-                    let client = self.holdings[hold as usize].client;
+                    let client = self.population.holdings[hold as usize].client;
                     self.oracle.fail(1, || {
                         format!("client {client} is let through {granted} times, and its leases did not bring that")
                     });
                 }
                 Hit::Denied(retry) => {
                     if let Some(retry) = retry.filter(|_| tried < ROW && self.rng.chance(600)) {
-                        let clock = self.process(Actor::Client(self.holdings[hold as usize].client)).clock;
+                        let clock =
+                            self.process(Actor::Client(self.population.holdings[hold as usize].client)).clock;
                         self.queue.put(clock.when(local + retry), Event::Hit(hold));
                     }
                     break;
@@ -113,11 +114,11 @@ impl Simulation {
             }
         }
         if granted > 0 {
-            self.counts.hits += granted;
+            self.progress.counts.hits += granted;
             self.consult(|oracle, facts| oracle.watch_hits(facts, resource, granted));
         }
-        let client = self.holdings[hold as usize].client;
-        let measured = self.programs.get(hold).and_then(Program::measured);
+        let client = self.population.holdings[hold as usize].client;
+        let measured = self.population.programs.get(hold).and_then(Program::measured);
         let knocks = measured.is_some_and(Measured::has_knocked);
         if self.exchange_units(client, self.local(Actor::Client(client))) || knocks {
             self.drive_client(client);
@@ -126,26 +127,26 @@ impl Simulation {
 
     /// Hands limiters the units that were sent for them, and the session what they ask for. Whether there was anything.
     pub(super) fn exchange_units(&mut self, client: u32, now: Time) -> bool {
-        if self.programs.is_empty() {
+        if self.population.programs.is_empty() {
             return false;
         }
-        let found = &mut self.clients[client as usize];
+        let found = &mut self.population.clients[client as usize];
         let Some(session) = found.mind.session() else { return false };
         let mut exchanged = false;
         let holds = found.holds.clone();
         while let Some((resource, sent)) = session.next_units() {
             let of = |hold: &u32| {
-                let resource_of = usize::from(self.holdings[*hold as usize].resource);
+                let resource_of = usize::from(self.population.holdings[*hold as usize].resource);
                 self.resources[resource_of].id == resource
             };
-            let program = holds.clone().find(of).and_then(|hold| self.programs.get_mut(hold));
+            let program = holds.clone().find(of).and_then(|hold| self.population.programs.get_mut(hold));
             if let Some(program) = program {
                 program.bring(sent, now);
             }
         }
         for hold in holds {
-            let resource = usize::from(self.holdings[hold as usize].resource);
-            if let Some(wish) = self.programs.get(hold).and_then(|program| program.wish(now)) {
+            let resource = usize::from(self.population.holdings[hold as usize].resource);
+            if let Some(wish) = self.population.programs.get(hold).and_then(|program| program.wish(now)) {
                 exchanged |= session.wish(&self.resources[resource].id, wish);
             }
         }
@@ -154,18 +155,18 @@ impl Simulation {
 
     /// A hit that was denied is tried again.
     pub(super) fn hit_again(&mut self, hold: u32) {
-        let local = self.local(Actor::Client(self.holdings[hold as usize].client));
+        let local = self.local(Actor::Client(self.population.holdings[hold as usize].client));
         // However long it was to wait: nobody tries anything any more when the faults are over.
-        if self.faulty() && matches!(self.programs.get(hold), Some(Program::Hits(_))) {
+        if self.faulty() && matches!(self.population.programs.get(hold), Some(Program::Hits(_))) {
             self.hit(hold, local);
         }
     }
 
     /// Operations stop at the end of their permits, when their process runs.
     pub(crate) fn stop_overdue(&mut self, hold: u32) {
-        let local = self.local(Actor::Client(self.holdings[hold as usize].client));
+        let local = self.local(Actor::Client(self.population.holdings[hold as usize].client));
         if !self.rules.settings.overstays
-            && let Some(program @ Program::Units(_)) = self.programs.get_mut(hold)
+            && let Some(program @ Program::Units(_)) = self.population.programs.get_mut(hold)
         {
             program.stop_overdue(local);
             self.note_use(hold);
@@ -179,7 +180,7 @@ impl Simulation {
     /// The enforcer behind a holding is told what may be used.
     pub(super) fn allow(&mut self, hold: u32, now: Time, allowance: Allowance) {
         let tells = self.tells_of(hold, allowance);
-        let Some(program) = self.programs.get_mut(hold) else { return };
+        let Some(program) = self.population.programs.get_mut(hold) else { return };
         program.note(now, allowance);
         if tells {
             program.allow(now, allowance);
@@ -190,7 +191,7 @@ impl Simulation {
     /// Puts into force what the client hears of a holding: nothing more is given out of one that the program has
     /// let go of.
     pub(super) fn put_into_force(&mut self, hold: u32, now: Time, allowance: Allowance) {
-        match self.holdings[hold as usize].stance {
+        match self.population.holdings[hold as usize].stance {
             Stance::Kept => self.allow(hold, now, allowance),
             Stance::Leaving => {
                 self.allow(hold, now, Allowance { capacity: Some(Amount::ZERO), ..allowance });
@@ -201,25 +202,25 @@ impl Simulation {
 
     /// Another thread of the program is faster than the driver, and takes units just before a change is put into force.
     pub(super) fn take_before(&mut self, hold: u32, local: Time) {
-        if !self.faulty() || !matches!(self.programs.get(hold), Some(Program::Units(_))) {
+        if !self.faulty() || !matches!(self.population.programs.get(hold), Some(Program::Units(_))) {
             return;
         }
         let (number, length) = (self.rng.below(4), self.rng.exponential(Duration::from_secs(2)));
-        if let Some(program) = self.programs.get_mut(hold).filter(|_| number > 0) {
+        if let Some(program) = self.population.programs.get_mut(hold).filter(|_| number > 0) {
             let begun = program.begin(local, u32::MAX >> (number * 8), self.now + length);
-            self.counts.operations += u64::from(begun);
+            self.progress.counts.operations += u64::from(begun);
             self.note_use(hold);
         }
     }
 
     /// Says what of a gauge is in use, as drivers do after each change that they have put into force.
     pub(super) fn say_in_use(&mut self, hold: u32) {
-        let holding = &self.holdings[hold as usize];
+        let holding = &self.population.holdings[hold as usize];
         let (client, in_use) = (holding.client, Amount::from_micros(holding.in_use));
         let resource = &self.resources[usize::from(holding.resource)];
         let now = self.local(Actor::Client(client));
-        if self.holdings[hold as usize].kind == Kind::Gauge
-            && let Some(session) = self.clients[client as usize].mind.session()
+        if self.population.holdings[hold as usize].kind == Kind::Gauge
+            && let Some(session) = self.population.clients[client as usize].mind.session()
         {
             session.set_in_use(now, &resource.id, in_use);
         }
@@ -228,20 +229,20 @@ impl Simulation {
     /// The program lets go of a holding: nothing is allowed, and it is given back when nothing is in use. Permits that are
     /// out last as long as the lease.
     pub(super) fn give_up(&mut self, hold: u32, now: Time) {
-        let holding = &mut self.holdings[hold as usize];
+        let holding = &mut self.population.holdings[hold as usize];
         holding.stance = Stance::Leaving;
         let until = holding.until;
         self.allow(hold, now, Allowance { until, ..Allowance::NOTHING });
         self.leave_domains(hold, now);
-        self.clients[self.holdings[hold as usize].client as usize].next_look = now;
+        self.population.clients[self.population.holdings[hold as usize].client as usize].next_look = now;
     }
 
     /// Notes that the use of a holding may have changed: the oracle counts it anew, and the driver looks at it when
     /// it does.
     fn note_use(&mut self, hold: u32) {
-        let Some(program) = self.programs.get(hold) else { return };
+        let Some(program) = self.population.programs.get(hold) else { return };
         let (used, in_use) = (program.used(), program.in_use());
-        let holding = &mut self.holdings[hold as usize];
+        let holding = &mut self.population.holdings[hold as usize];
         if used == holding.used {
             return;
         }
@@ -256,26 +257,26 @@ impl Simulation {
         self.note(actor.who(), Happening::InUse, [resource.into(), in_use.as_micros(), 0]);
         let local = self.local(actor);
         let look = Time::from_nanos((local.as_nanos() / LOOK + 1) * LOOK);
-        let found = &mut self.clients[client as usize];
+        let found = &mut self.population.clients[client as usize];
         found.next_look = found.next_look.min(look);
         self.wake_at(actor, look);
     }
 
     /// The driver of a client looks at what is in use, and gives back what the program has let go of.
     pub(super) fn look_at_use(&mut self, client: u32, now: Time) {
-        let found = &mut self.clients[client as usize];
+        let found = &mut self.population.clients[client as usize];
         if now < found.next_look {
             return;
         }
         found.next_look = Time::MAX;
         let Some(session) = found.mind.session() else { return };
         for hold in found.holds.clone() {
-            let holding = &mut self.holdings[hold as usize];
+            let holding = &mut self.population.holdings[hold as usize];
             let Resource { id, domain, .. } = &self.resources[usize::from(holding.resource)];
             if domain.is_some() {
                 continue;
             }
-            let program = self.programs.get(hold);
+            let program = self.population.programs.get(hold);
             let in_use = program.map_or(Amount::ZERO, Program::in_use);
             if holding.stance == Stance::Leaving {
                 if in_use == Amount::ZERO {
@@ -295,29 +296,30 @@ impl Simulation {
 impl Simulation {
     /// Whether it is measured what is wanted of a holding. When the faults are over programs state it.
     pub(super) fn is_measured_now(&self, hold: u32) -> bool {
-        self.faulty() && self.programs.get(hold).is_some_and(|program| program.measured().is_some())
+        self.faulty()
+            && self.population.programs.get(hold).is_some_and(|program| program.measured().is_some())
     }
 
     /// When the driver of a client looks at a demand again, by its clock.
     pub(super) fn next_demand(&self, client: u32) -> Time {
-        if self.programs.is_empty() {
+        if self.population.programs.is_empty() {
             return Time::MAX;
         }
-        let holds = self.clients[client as usize].holds.clone();
-        let measured = holds.filter_map(|hold| self.programs.get(hold)?.measured());
+        let holds = self.population.clients[client as usize].holds.clone();
+        let measured = holds.filter_map(|hold| self.population.programs.get(hold)?.measured());
         measured.map(Measured::next_look).min().unwrap_or(Time::MAX)
     }
 
     /// The driver of a client says what was measured of demands, if it is time or something was refused.
     pub(super) fn look_at_demands(&mut self, client: u32, now: Time) {
-        if self.programs.is_empty() {
+        if self.population.programs.is_empty() {
             return;
         }
         let rests = !self.faulty();
-        for hold in self.clients[client as usize].holds.clone() {
-            let Some(program) = self.programs.get_mut(hold) else { continue };
+        for hold in self.population.clients[client as usize].holds.clone() {
+            let Some(program) = self.population.programs.get_mut(hold) else { continue };
             let Some(said) = program.say(now, rests) else { continue };
-            let holding = &mut self.holdings[hold as usize];
+            let holding = &mut self.population.holdings[hold as usize];
             if holding.stance != Stance::Kept {
                 continue;
             }
@@ -329,7 +331,7 @@ impl Simulation {
                 [said.wants.to_bits(), resource.into(), 1],
             );
             let id = &self.resources[usize::from(resource)].id;
-            if let Some(session) = self.clients[client as usize].mind.session() {
+            if let Some(session) = self.population.clients[client as usize].mind.session() {
                 session.set_peak(now, id, said.peak);
                 session.set_bands(now, id, bands);
             }
@@ -365,13 +367,13 @@ impl Simulation {
 
     /// Whether a domain hears what it may use from here on.
     pub(super) fn tells_domain(&self, hold: u32, allowance: Allowance) -> bool {
-        let before = self.holdings[hold as usize].told;
+        let before = self.population.holdings[hold as usize].told;
         let is_less = allowance.capacity.is_some_and(|capacity| capacity.as_micros() < before);
         !is_less || self.keeps(crate::mutation::DriverRule::DomainTold)
     }
 
     fn tells_of(&self, hold: u32, allowance: Allowance) -> bool {
-        let before = self.holdings[hold as usize].amount;
+        let before = self.population.holdings[hold as usize].amount;
         let is_less = allowance.capacity.is_some_and(|capacity| capacity.as_micros() < before);
         !is_less || self.keeps(crate::mutation::DriverRule::LessTold)
     }

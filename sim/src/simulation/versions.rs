@@ -20,8 +20,8 @@ impl Simulation {
         self.features_of(
             actor,
             match actor {
-                Actor::Client(client) => self.clients[client as usize].process.life,
-                Actor::Task(task) => self.tasks[task as usize].births,
+                Actor::Client(client) => self.population.clients[client as usize].process.life,
+                Actor::Task(task) => self.tree.tasks[task as usize].births,
             },
         )
     }

@@ -22,7 +22,7 @@ impl Simulation {
     /// The longest lease that any leader was told to grant.
     #[must_use]
     pub fn longest_lease(&self) -> Duration {
-        self.sites.iter().map(|site| site.longest_lease).max().unwrap_or_default()
+        self.tree.sites.iter().map(|site| site.longest_lease).max().unwrap_or_default()
     }
 
     /// Whether a site has a leader that may act.
@@ -34,7 +34,7 @@ impl Simulation {
     /// Which of its tasks leads a site: the last that was elected, if it may act.
     #[must_use]
     pub fn leading_task(&self, site: u32) -> Option<u8> {
-        let head = &self.tasks[self.sites[site as usize].head? as usize];
+        let head = &self.tree.tasks[self.tree.sites[site as usize].head? as usize];
         head.acts(self.now).then_some(head.number)
     }
 
@@ -53,24 +53,23 @@ impl Simulation {
     /// The number of times that the leaders of a site had something written.
     #[must_use]
     pub fn mark_writes(&self, site: u32) -> u64 {
-        self.sites[site as usize].writes
+        self.tree.sites[site as usize].writes
     }
 
     /// The number of sites.
     #[must_use]
     pub fn sites(&self) -> usize {
-        self.sites.len()
+        self.tree.sites.len()
     }
 
     /// The number of grants that the leaders of a site made on streams.
     #[must_use]
     pub fn grants(&self, site: u32) -> u64 {
-        self.sites[site as usize].grants
+        self.tree.sites[site as usize].grants
     }
 
     pub(crate) fn addresses_of(&self, site: u32) -> Vec<Arc<str>> {
-        let tasks = self.sites[site as usize].tasks.clone();
-        tasks.map(|task| self.tasks[task as usize].address.clone()).collect()
+        self.tree.addresses_of(site)
     }
 
     /// The current time.
@@ -82,7 +81,7 @@ impl Simulation {
     /// The number of clients, with twins.
     #[must_use]
     pub fn clients(&self) -> usize {
-        self.clients.len()
+        self.population.clients.len()
     }
 
     /// Of everything that has happened.
@@ -94,7 +93,7 @@ impl Simulation {
     /// The number of events.
     #[must_use]
     pub fn events(&self) -> u64 {
-        self.events
+        self.progress.events()
     }
 
     /// The counts of what was sent.
@@ -106,14 +105,14 @@ impl Simulation {
             domain_hits_known: judged.known,
             domain_refusals: judged.refusals,
             domain_hits_learnt: judged.learnt,
-            ..self.counts
+            ..self.progress.counts
         }
     }
 
     /// The number of times that each fault happened.
     #[must_use]
     pub fn tally(&self) -> &Tally {
-        &self.tally
+        &self.progress.tally
     }
 
     /// The last things that happened, one a line.
@@ -122,11 +121,11 @@ impl Simulation {
         self.trace.tell(|who| match who {
             Speaker::Simulation => "simulation".to_owned(),
             Speaker::Client(index) => {
-                let client = &self.clients[index as usize];
+                let client = &self.population.clients[index as usize];
                 format!("{}({index})", client.id)
             }
-            Speaker::Task(index) => self.tasks[index as usize].address.to_string(),
-            Speaker::Site(index) => self.sites[index as usize].name.to_string(),
+            Speaker::Task(index) => self.tree.tasks[index as usize].address.to_string(),
+            Speaker::Site(index) => self.tree.sites[index as usize].name.to_string(),
         })
     }
 
@@ -138,24 +137,22 @@ impl Simulation {
     /// The amount that `client` believes it may use of everything it asks for.
     #[must_use]
     pub fn believed(&self, client: u32) -> Amount {
-        let holds = self.clients[client as usize].holds.clone();
-        Amount::from_micros(holds.map(|hold| self.holdings[hold as usize].counted).sum())
+        Amount::from_micros(self.population.holdings_of(client).map(|holding| holding.counted).sum())
     }
 
     /// Units that are in use by the programs of `client`, under permits that have not ended.
     #[must_use]
     pub fn in_use(&self, client: u32) -> Amount {
         let local = self.local(Actor::Client(client));
-        let holds = self.clients[client as usize].holds.clone();
-        Amount::from_micros(holds.map(|hold| self.holdings[hold as usize].in_use_at(local)).sum())
+        let holdings = self.population.holdings_of(client);
+        Amount::from_micros(holdings.map(|holding| holding.in_use_at(local)).sum())
     }
 
     /// The amount that the leases of `client` give it, if they have not ended.
     #[must_use]
     pub fn lease_of(&self, client: u32) -> Amount {
         let local = self.local(Actor::Client(client));
-        let holds = self.clients[client as usize].holds.clone().map(|hold| &self.holdings[hold as usize]);
-        let live = holds.filter(|holding| local < holding.until);
+        let live = self.population.holdings_of(client).filter(|holding| local < holding.until);
         Amount::from_micros(live.map(|holding| holding.amount).sum())
     }
 

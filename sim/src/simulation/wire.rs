@@ -32,11 +32,11 @@ impl Simulation {
     fn post(&mut self, actor: Actor, closed: bool, event: Event) {
         let faulty = self.faulty();
         if closed || faulty && self.rng.chance(self.rules.faults.loss) {
-            self.tally.lost += 1;
+            self.progress.tally.lost += 1;
             return;
         }
         if faulty && self.rng.chance(self.rules.faults.twice) {
-            self.tally.twice += 1;
+            self.progress.tally.twice += 1;
             let delay = self.delay(actor);
             self.later(delay, event.clone());
         }
@@ -83,7 +83,7 @@ impl Simulation {
             Some(found) => found.down_cut < self.now,
             None => true,
         };
-        self.tally.cut += u64::from(cut);
+        self.progress.tally.cut += u64::from(cut);
         cut
     }
 
@@ -95,31 +95,31 @@ impl Simulation {
             delay = self.rng.time(delay, delay + link.jitter);
         }
         if self.faulty() && self.rng.chance(self.rules.faults.slow) {
-            self.tally.slow += 1;
+            self.progress.tally.slow += 1;
             delay += self.rng.exponential(self.rules.faults.slow_mean).min(LONGEST);
         }
         delay
     }
 
     fn closed_up(&self, actor: Actor, task: u32) -> Time {
-        let site = self.tasks[task as usize].site;
-        self.process(actor).cut_up.max(self.sites[site as usize].door_in)
+        let site = self.tree.tasks[task as usize].site;
+        self.process(actor).cut_up.max(self.tree.sites[site as usize].door_in)
     }
 
     fn closed_down(&self, actor: Actor, task: u32) -> Time {
-        let site = self.tasks[task as usize].site;
-        self.process(actor).cut_down.max(self.sites[site as usize].door_out)
+        let site = self.tree.tasks[task as usize].site;
+        self.process(actor).cut_down.max(self.tree.sites[site as usize].door_out)
     }
 
     /// Counts a message that goes up.
     pub(super) fn count_up(&mut self, up: &Up) {
         match up {
             Up::Report(report) if report.renew_all && report.reports.is_empty() => {
-                self.counts.heartbeats += 1;
+                self.progress.counts.heartbeats += 1;
             }
             Up::Hello(_) => {}
             Up::Report(_) | Up::Release { .. } | Up::Domains(_) | Up::Units(_) | Up::Bye => {
-                self.counts.reports += 1;
+                self.progress.counts.reports += 1;
             }
         }
     }
@@ -127,8 +127,8 @@ impl Simulation {
     /// Counts a message that comes down.
     pub(super) fn count_down(&mut self, down: &Down) {
         match down {
-            Down::Renewed { .. } => self.counts.renewals += 1,
-            _ => self.counts.pushes += 1,
+            Down::Renewed { .. } => self.progress.counts.renewals += 1,
+            _ => self.progress.counts.pushes += 1,
         }
     }
 }

@@ -31,7 +31,7 @@ impl Simulation {
 
     pub(super) fn change_lease(&mut self) -> bool {
         let site = self.any_site();
-        let found = &mut self.sites[site as usize];
+        let found = &mut self.tree.sites[site as usize];
         let least = self.rules.shortest_lease.max(found.terms.refresh_interval * 2).as_secs();
         let longest = self.rng.between(least, (2 * found.longest_lease.as_secs().min(30)).max(least));
         found.terms.lease_length = Duration::from_secs(longest);
@@ -107,7 +107,7 @@ impl Simulation {
         let Some(every) = self.rules.faults.restless.filter(|_| self.faulty()) else { return };
         let pause = self.rng.exponential(every);
         self.later(pause, Event::Wants(client));
-        for hold in self.clients[client as usize].holds.clone() {
+        for hold in self.population.clients[client as usize].holds.clone() {
             let wants = self.any_wants(hold);
             self.want(hold, wants);
         }
@@ -116,16 +116,16 @@ impl Simulation {
 
     /// Draws an amount that a client may want of what it holds there.
     pub(crate) fn any_wants(&mut self, hold: u32) -> f64 {
-        let index = usize::from(self.holdings[hold as usize].resource);
+        let index = usize::from(self.population.holdings[hold as usize].resource);
         let capacity = Amount::from_micros(self.oracle.first_capacity(index)).as_f64();
-        let share = capacity / self.clients.len() as f64;
+        let share = capacity / self.population.clients.len() as f64;
         let wants = match self.rng.below(20) {
             0..=2 => 0.0,
             3..=4 => share * 0.02 * self.rng.fraction(),
             5..=15 => share * 2.5 * self.rng.fraction(),
             _ => share * 20.0 * self.rng.fraction(),
         };
-        match self.kind_of(&self.holdings[hold as usize]) {
+        match self.kind_of(&self.population.holdings[hold as usize]) {
             Kind::Rate => wants,
             Kind::Gauge => wants.ceil(),
         }

@@ -21,14 +21,14 @@ impl Simulation {
 
     pub(super) fn lose_both(&mut self) -> bool {
         let site = self.any_site();
-        let Some(parent) = self.sites[site as usize].parent else { return false };
-        let heads = [site, parent].map(|site| self.sites[site as usize].head);
+        let Some(parent) = self.tree.sites[site as usize].parent else { return false };
+        let heads = [site, parent].map(|site| self.tree.sites[site as usize].head);
         heads.into_iter().flatten().filter(|&task| self.overthrow(task)).count() > 0
     }
 
     pub(super) fn lose_site(&mut self) -> bool {
         let site = self.any_site();
-        let tasks = self.sites[site as usize].tasks.clone();
+        let tasks = self.tree.sites[site as usize].tasks.clone();
         tasks.filter(|&task| self.overthrow(task)).count() > 0
     }
 
@@ -37,9 +37,9 @@ impl Simulation {
         let site = self.any_site();
         let until = self.spell();
         if self.rng.chance(500)
-            && let Some(head) = self.sites[site as usize].head
+            && let Some(head) = self.tree.sites[site as usize].head
         {
-            self.tasks[head as usize].etcd_cut = until;
+            self.tree.tasks[head as usize].etcd_cut = until;
         }
         self.depose(site)
     }
@@ -49,13 +49,13 @@ impl Simulation {
         let leader = if self.rng.chance(700) { self.any_leader() } else { None };
         let task = leader.unwrap_or_else(|| self.any_task());
         let until = self.spell();
-        self.tasks[task as usize].etcd_cut = until;
+        self.tree.tasks[task as usize].etcd_cut = until;
         self.note(Actor::Task(task).who(), Happening::Cut, [until.as_nanos(), 0, 0]);
-        self.etcd.is_some()
+        self.tree.etcd.is_some()
     }
 
     pub(super) fn cut_site(&mut self, site: u32) -> bool {
-        let tasks = self.sites[site as usize].tasks.clone();
+        let tasks = self.tree.sites[site as usize].tasks.clone();
         tasks.filter(|&task| self.cut(Actor::Task(task))).count() > 0
     }
 
@@ -76,7 +76,7 @@ impl Simulation {
     /// For so long nothing from below gets in to a site, and nothing gets out to those below.
     pub fn cut_off_below(&mut self, site: u32, time: std::time::Duration) {
         let until = self.now + time;
-        let found = &mut self.sites[site as usize];
+        let found = &mut self.tree.sites[site as usize];
         (found.door_in, found.door_out) = (until, until);
         self.note(Speaker::Site(site), Happening::Cut, [until.as_nanos(), 7, 0]);
     }
@@ -85,7 +85,7 @@ impl Simulation {
         let site = self.any_site();
         let until = self.spell();
         let directions = self.rng.between(1, 3);
-        let found = &mut self.sites[site as usize];
+        let found = &mut self.tree.sites[site as usize];
         if directions & 1 != 0 {
             found.door_in = until;
         }
@@ -106,19 +106,19 @@ impl Simulation {
             if self.process(Actor::Client(client)).paused.is_some() {
                 return false;
             }
-            self.clients[client as usize].process.clock.set_rate(now, rate);
+            self.population.clients[client as usize].process.clock.set_rate(now, rate);
             self.note(Speaker::Client(client), Happening::Rate, [rate, 0, 0]);
-            for hold in self.clients[client as usize].holds.clone() {
+            for hold in self.population.clients[client as usize].holds.clone() {
                 self.recount(hold);
             }
-            let deadline = self.clients[client as usize].mind.next_deadline();
+            let deadline = self.population.clients[client as usize].mind.next_deadline();
             self.wake_at(Actor::Client(client), deadline);
         } else {
             let task = self.any_task();
             if self.process(Actor::Task(task)).paused.is_some() {
                 return false;
             }
-            self.tasks[task as usize].process.clock.set_rate(now, rate);
+            self.tree.tasks[task as usize].process.clock.set_rate(now, rate);
             self.note(Speaker::Task(task), Happening::Rate, [rate, 0, 0]);
             if self.process(Actor::Task(task)).frozen.is_none() {
                 self.drive_task(task);

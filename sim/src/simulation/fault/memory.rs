@@ -14,7 +14,7 @@ impl Simulation {
     /// A site whose servers have a state directory.
     fn any_directory(&mut self) -> Option<u32> {
         let site = self.any_site();
-        (self.sites[site as usize].keeps == Keeps::File).then_some(site)
+        (self.tree.sites[site as usize].keeps == Keeps::File).then_some(site)
     }
 
     pub(super) fn fill_some_disk(&mut self) -> bool {
@@ -34,7 +34,7 @@ impl Simulation {
     /// The server of a site and its machine lose power, and are back after a while. Whether there was one with a state
     /// directory.
     pub fn lose_power_of(&mut self, site: u32, time: Duration) -> bool {
-        let found = &self.sites[site as usize];
+        let found = &self.tree.sites[site as usize];
         let Some(task) = found.head.filter(|_| found.keeps == Keeps::File) else { return false };
         self.crash_task(task, true);
         self.lose_power(site);
@@ -51,7 +51,7 @@ impl Simulation {
     /// A server and its machine lose power.
     pub(super) fn lose_some_power(&mut self) -> bool {
         let Some(site) = self.any_directory() else { return false };
-        let Some(task) = self.sites[site as usize].head else { return false };
+        let Some(task) = self.tree.sites[site as usize].head else { return false };
         let lost = self.overthrow(task);
         if lost {
             self.note(Speaker::Site(site), Happening::Disk, [2, self.now.as_nanos(), 0]);
@@ -85,9 +85,9 @@ impl Simulation {
     }
 
     fn stop_all(&mut self, site: u32, orderly: bool, said: bool) {
-        for task in self.sites[site as usize].tasks.clone() {
+        for task in self.tree.sites[site as usize].tasks.clone() {
             let has_file = |leadership: &crate::site::Leadership| leadership.keeps_file();
-            if orderly && self.tasks[task as usize].leadership.as_deref().is_some_and(has_file) {
+            if orderly && self.tree.tasks[task as usize].leadership.as_deref().is_some_and(has_file) {
                 self.resign(task);
             }
             self.crash_task(task, said);
@@ -95,15 +95,15 @@ impl Simulation {
     }
 
     fn begin_anew(&mut self, site: u32, way: Keeps, back: Time) {
-        let before = self.sites[site as usize].keeps;
+        let before = self.tree.sites[site as usize].keeps;
         self.note(Speaker::Site(site), Happening::Keeps, [before as u64, way as u64, 0]);
-        self.sites[site as usize].keeps = way;
+        self.tree.sites[site as usize].keeps = way;
         match way {
             Keeps::Nothing => {}
             Keeps::File => self.clear_directory(site),
             Keeps::Etcd => self.replace_etcd(site),
         }
-        for task in self.sites[site as usize].tasks.clone() {
+        for task in self.tree.sites[site as usize].tasks.clone() {
             self.queue.put(back, Event::Start(task));
         }
     }

@@ -27,13 +27,13 @@ impl Simulation {
         let actor = if self.rng.chance(500) {
             // Doorman's clients have no guard.
             self.any_client()
-                .filter(|&client| self.clients[client as usize].way != Way::Legacy)
+                .filter(|&client| self.population.clients[client as usize].way != Way::Legacy)
                 .map(Actor::Client)
         } else if self.rng.chance(600) {
             self.any_leader().map(Actor::Task)
         } else {
             let task = self.any_task();
-            self.tasks[task as usize].candidate.as_ref().map(|_| Actor::Task(task))
+            self.tree.tasks[task as usize].candidate.as_ref().map(|_| Actor::Task(task))
         };
         actor.is_some_and(|actor| self.pause(actor, until))
     }
@@ -62,19 +62,19 @@ impl Simulation {
         match actor {
             Actor::Client(_) if !sees => self.recount_all_of(actor),
             Actor::Client(client) => {
-                let found = &mut self.clients[client as usize];
+                let found = &mut self.population.clients[client as usize];
                 if let Some(session) = found.mind.session() {
                     session.lose_time(local, lost);
                 }
-                for hold in self.clients[client as usize].holds.clone() {
-                    let holding = &mut self.holdings[hold as usize];
+                for hold in self.population.clients[client as usize].holds.clone() {
+                    let holding = &mut self.population.holdings[hold as usize];
                     holding.until = holding.until.earlier(lost);
                     self.recount(hold);
                 }
                 self.drive_client(client);
             }
             Actor::Task(task) => {
-                let found = &mut self.tasks[task as usize];
+                let found = &mut self.tree.tasks[task as usize];
                 if let Some(candidate) = found.candidate.as_mut().filter(|_| sees) {
                     candidate.lose_time(local, lost);
                 }
@@ -97,7 +97,7 @@ impl Simulation {
 
     fn recount_all_of(&mut self, actor: Actor) {
         if let Actor::Client(client) = actor {
-            self.clients[client as usize].holds.clone().for_each(|hold| self.recount(hold));
+            self.population.clients[client as usize].holds.clone().for_each(|hold| self.recount(hold));
         }
     }
 
@@ -108,7 +108,7 @@ impl Simulation {
 
     /// The machine of the leader of a site stands still for so long. Whether there is one.
     pub fn pause_leader(&mut self, site: u32, time: Duration) -> bool {
-        let head = self.sites[site as usize].head;
+        let head = self.tree.sites[site as usize].head;
         head.is_some_and(|task| self.pause(Actor::Task(task), self.now + time))
     }
 }

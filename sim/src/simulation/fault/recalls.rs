@@ -21,7 +21,7 @@ impl Simulation {
     pub(in crate::simulation) fn recall_some(&mut self) -> bool {
         let Some(task) = self.any_leader() else { return false };
         let is_frozen = self.process(Actor::Task(task)).frozen.is_some();
-        if is_frozen || !self.tasks[task as usize].acts(self.now) {
+        if is_frozen || !self.tree.tasks[task as usize].acts(self.now) {
             return false;
         }
         let lifts = self.rng.chance(200);
@@ -59,7 +59,7 @@ impl Simulation {
     fn note_recall(&mut self, task: u32, id: &ResourceId, holder: &ClientId, time: Duration) {
         let resource = self.resources.iter().position(|found| found.id == *id).unwrap_or_default();
         let kinds = [HolderKind::Client, HolderKind::Node];
-        let whose = kinds.map(|kind| self.rule_book.as_ref()?.whose(kind, holder.as_str()));
+        let whose = kinds.map(|kind| self.configurations.rule_book.as_ref()?.whose(kind, holder.as_str()));
         let whose = whose.into_iter().flatten().next().map_or(0, |whose| match whose {
             Whose::Client(client) => u64::from(client) * 2,
             Whose::Site(site) => u64::from(site) * 2 + 1,

@@ -24,7 +24,9 @@ enum RightChange {
 impl Simulation {
     /// Operators take a right away for a while or for good, or change a limit; in a quarter of the cases as a leader dies.
     pub(super) fn change_rights(&mut self) -> bool {
-        let Some(before) = self.rule_book.as_ref().map(|book| book.rights().clone()) else { return false };
+        let Some(before) = self.configurations.rule_book.as_ref().map(|book| book.rights().clone()) else {
+            return false;
+        };
         let mut rights = before.clone();
         let (whose, change) = match self.rng.below(10) {
             0..=5 => self.take_away(&mut rights),
@@ -36,11 +38,11 @@ impl Simulation {
         }
         self.put_rights_in_force(whose, change, rights);
         let site = match whose {
-            Whose::Client(client) => self.clients[client as usize].site,
-            Whose::Site(site) => self.sites[site as usize].parent.unwrap_or(site),
+            Whose::Client(client) => self.population.clients[client as usize].site,
+            Whose::Site(site) => self.tree.sites[site as usize].parent.unwrap_or(site),
         };
         if self.rng.chance(250)
-            && let Some(head) = self.sites[site as usize].head
+            && let Some(head) = self.tree.sites[site as usize].head
         {
             self.overthrow(head);
         }
@@ -53,8 +55,8 @@ impl Simulation {
     }
 
     fn take_away(&mut self, rights: &mut GrantedRights) -> (Whose, RightChange) {
-        if self.sites.len() > 1 && self.rng.chance(150) {
-            let site = 1 + self.rng.index(self.sites.len() - 1) as u32;
+        if self.tree.sites.len() > 1 && self.rng.chance(150) {
+            let site = 1 + self.rng.index(self.tree.sites.len() - 1) as u32;
             rights.nodes[site as usize].is_known = false;
             return (Whose::Site(site), RightChange::Out);
         }
@@ -92,7 +94,7 @@ impl Simulation {
 
     /// Somebody gets back what was taken away; limits stay as they are.
     pub(in crate::simulation) fn give_back_rights(&mut self, whose: Whose) {
-        let Some(book) = &self.rule_book else { return };
+        let Some(book) = &self.configurations.rule_book else { return };
         let mut rights = book.rights().clone();
         match whose {
             Whose::Client(client) => {
@@ -114,10 +116,10 @@ impl Simulation {
             Whose::Site(site) => (1, site),
         };
         self.note(Speaker::Simulation, Happening::Right, [kind, number.into(), change as u64]);
-        if let Some(book) = &mut self.rule_book {
+        if let Some(book) = &mut self.configurations.rule_book {
             book.publish(rights);
         }
-        for task in 0..self.tasks.len() as u32 {
+        for task in 0..self.tree.tasks.len() as u32 {
             let at = self.rng.time(Duration::ZERO, Duration::from_secs(1));
             self.later(at, Event::Access(task));
         }

@@ -18,9 +18,9 @@ fn far() -> SimulationPlan {
 
 /// The grant that the leaf holds, as the oracle has it and as its session does, and what it may hand out of that.
 fn held(sim: &Simulation) -> Option<[Option<lessor_proto::message::Order>; 2]> {
-    let task = sim.sites[1].head?;
+    let task = sim.tree.sites[1].head?;
     let id = ResourceId::new("db", 256).expect("a name");
-    let session = sim.tasks[task as usize].leadership.as_ref()?.node.parent_session()?;
+    let session = sim.tree.tasks[task as usize].leadership.as_ref()?.node.parent_session()?;
     let seen = &sim.oracle.seen[sim.oracle.at(task, 0)];
     (seen.amount > 0).then(|| [seen.order, session.proof(&id).map(|proof| proof.order)])
 }
