@@ -6,6 +6,7 @@ use lessor_server::repository::Kind;
 
 use crate::plan::Hold;
 use crate::program::Used;
+use crate::resource::Resource;
 
 /// A holding of one resource by one client, as the client believes.
 #[derive(Clone, Debug)]
@@ -14,6 +15,8 @@ pub(crate) struct Holding {
     pub(crate) resource: u16,
     /// The kind for which it takes the resource. Clients of Doorman's take it for none.
     pub(crate) kind: Kind,
+    /// Whether its units are uses in a window.
+    pub(crate) is_window: bool,
     /// Whether it has heard that it is of the other, and is to come back as that.
     pub(crate) reopens: bool,
     pub(crate) priority: i64,
@@ -57,11 +60,12 @@ pub(crate) enum Stance {
 // === impl Holding ===
 
 impl Holding {
-    pub(crate) fn new(client: u32, hold: &Hold, kind: Kind) -> Holding {
+    pub(crate) fn new(client: u32, hold: &Hold, of: &Resource) -> Holding {
         Holding {
             client,
             resource: hold.resource,
-            kind,
+            kind: of.kind,
+            is_window: of.window.is_some(),
             reopens: false,
             priority: hold.priority,
             weight: hold.weight,

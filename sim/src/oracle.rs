@@ -19,6 +19,7 @@ mod rights;
 mod shared;
 mod units;
 mod violation;
+mod windows;
 
 use lessor_proto::Time;
 use lessor_proto::message::Order;
@@ -37,6 +38,7 @@ use self::kinds::Counted;
 use self::limit::Limit;
 use self::shared::DomainJudge;
 pub use self::violation::{Rule, Violation};
+use self::windows::UsesMade;
 
 /// The memory of the oracle.
 #[derive(Debug)]
@@ -51,6 +53,8 @@ pub(crate) struct Oracle {
     kinds: Vec<Counted>,
     /// The hits of domains that have leases.
     made: Vec<Made>,
+    /// The uses of limits on windows.
+    windows: Vec<UsesMade>,
     /// The state of each task and resource when they were last seen.
     seen: Vec<Seen>,
     /// The judge of the domain that clients share, if they do.
@@ -90,6 +94,7 @@ impl Oracle {
             flows: vec![Flow::default(); resources],
             kinds: Vec::new(),
             made: vec![Made::default(); resources],
+            windows: vec![UsesMade::default(); resources],
             seen: std::iter::repeat_with(Seen::default).take(resources * tasks).collect(),
             judge: None,
             delivery: Vec::new(),

@@ -183,6 +183,8 @@ pub struct ResourcePlan {
     pub rotate: Option<Rotate>,
     /// Of a gauge: how long a turn lasts.
     pub quantum: Option<Duration>,
+    /// Of a gauge: each unit is a use in a window of this length; absent: units are given back.
+    pub window: Option<Duration>,
     /// Of a rate: what may be saved up.
     pub burst: Option<Duration>,
     /// Of a rate: how leases are kept that bring less than a unit in the burst.
@@ -380,6 +382,7 @@ impl ResourcePlan {
             capacity: Amount::from_f64(capacity),
             rotate: None,
             quantum: None,
+            window: None,
             burst: None,
             small_leases: SmallLeases::default(),
             legacy: Legacy::default(),

@@ -15,10 +15,13 @@ use lessor_server::repository::Kind;
 use self::bucket::Bucket;
 use self::leasing::Leasing;
 use self::measured::{Measured, Said};
+use self::window::WindowUses;
+use crate::clock::Clock;
 
 pub(crate) mod bucket;
 pub(crate) mod leasing;
 pub(crate) mod measured;
+pub(crate) mod window;
 
 /// The enforcer of one holding, and what its program has taken of it.
 #[derive(Debug)]
@@ -27,6 +30,8 @@ pub(crate) enum Program {
     Hits(Box<Hits>),
     /// Of a gauge.
     Units(Units),
+    /// Of a limit on windows.
+    Uses(WindowUses),
 }
 
 /// Hits that a limiter has let through.
@@ -118,22 +123,26 @@ impl Program {
                 }
             }
             Program::Units(units) => units.gauge.allow(now, allowance),
+            Program::Uses(uses) => uses.allow(now, allowance),
         }
     }
 
     /// The units that are out, whatever has become of their lease, as the driver of a client reads them.
-    pub(crate) fn in_use(&self) -> Amount {
+    pub(crate) fn in_use(&self, local: Time) -> Amount {
         match self {
             Program::Hits(_) => Amount::ZERO,
             Program::Units(units) => Amount::from_units(units.gauge.in_use().into()),
+            Program::Uses(uses) => uses.in_use(local),
         }
     }
 
-    /// The amount that each operation uses, until the end that its permit tells it.
-    pub(crate) fn used(&self) -> Vec<Used> {
+    /// The amount that each operation uses, until the end that its permit tells it; and each use of a window, until that has passed
+    /// in real time. It is `now`, and that is the clock of the machine.
+    pub(crate) fn used(&self, now: Time, clock: Clock) -> Vec<Used> {
         let operations = match self {
             Program::Hits(_) => &[][..],
             Program::Units(units) => &units.operations,
+            Program::Uses(uses) => return uses.used(now, clock),
         };
         let used = |operation: &Operation| Used {
             micros: u64::from(operation.permit.units()) * Amount::MICROS_PER_UNIT,
@@ -178,7 +187,7 @@ impl Program {
     pub(crate) fn wish(&self, local: Time) -> Option<UnitWish> {
         match self {
             Program::Hits(hits) => hits.limiter.wish(local),
-            Program::Units(_) => None,
+            Program::Units(_) | Program::Uses(_) => None,
         }
     }
 
@@ -186,7 +195,7 @@ impl Program {
     pub(crate) fn measured(&self) -> Option<&Measured> {
         match self {
             Program::Hits(hits) => hits.measured.as_ref(),
-            Program::Units(_) => None,
+            Program::Units(_) | Program::Uses(_) => None,
         }
     }
 
@@ -195,7 +204,7 @@ impl Program {
     pub(crate) fn small_rate(&self) -> Option<u64> {
         match self {
             Program::Hits(hits) => hits.is_small().then(|| hits.rate()),
-            Program::Units(_) => None,
+            Program::Units(_) | Program::Uses(_) => None,
         }
     }
 
@@ -209,6 +218,14 @@ impl Program {
     pub(crate) fn state(&mut self, wants: f64) -> Option<Said> {
         let Program::Hits(hits) = self else { return None };
         Some(hits.measured.as_mut()?.state(wants))
+    }
+
+    /// The uses of windows, if it is about those.
+    pub(crate) fn uses(&mut self) -> Option<&mut WindowUses> {
+        match self {
+            Program::Uses(uses) => Some(uses),
+            Program::Hits(_) | Program::Units(_) => None,
+        }
     }
 
     /// One hit, if it is to be had.
@@ -243,7 +260,7 @@ impl Program {
     pub(crate) fn leasing(&mut self) -> Option<&mut Leasing> {
         match self {
             Program::Hits(hits) => hits.leasing.as_mut(),
-            Program::Units(_) => None,
+            Program::Units(_) | Program::Uses(_) => None,
         }
     }
 }

@@ -31,6 +31,7 @@ mod tree;
 mod using;
 mod versions;
 mod view;
+mod windows;
 mod wire;
 
 use std::time::Duration;

@@ -56,10 +56,12 @@ enum Noticed {
     Limited(u64),
     /// In one of the first simulations in which tasks follow templates at etcd, from this one on; it goes on when the faults are over.
     Followed(u64),
+    /// In one of the first simulations of limits on windows, from this one on, while there are faults; and in a story.
+    Windowed(u64, Story),
     Story(Story),
     Both(u64, Story),
 }
-use Noticed::{Both, Followed, Judged, Limited, Swarm};
+use Noticed::{Both, Followed, Judged, Limited, Swarm, Windowed};
 
 /// The simulations that are looked at which have limits or rules of access: one seed alone may notice nothing any more after a
 /// change of what servers say when.
@@ -81,8 +83,8 @@ fn holder(mutation: HolderRule) -> Noticed {
         HolderRule::DeadlineStays => Noticed::Story(units::expired),
         // Nothing is advised in a simulation.
         HolderRule::SafeWithinLease => Noticed::Story(safe::above_the_last_lease),
-        HolderRule::LeaseOutlives => Noticed::Story(windows::of_one_that_is_cut_off),
-        HolderRule::WindowOutlasted => Noticed::Story(windows::on_fast_clocks),
+        HolderRule::LeaseOutlives => Windowed(10_300_011, windows::of_one_that_is_cut_off), // I4
+        HolderRule::WindowOutlasted => Windowed(10_300_011, windows::on_fast_clocks),       // I9
         HolderRule::RefundFirst => Noticed::Story(windows::of_which_one_is_undone),
         HolderRule::UsesLeft => Noticed::Story(windows::of_some_who_leave),
         HolderRule::SafeWhileLearning => Noticed::Story(safe::under_a_server_that_learns),
@@ -409,7 +411,13 @@ fn check(mutation: Mutation, noticed: &Noticed) {
         let followed = (first..).filter(|&seed| plan(seed, &whole).follows);
         check_seeds(mutation, followed.take(LIMITED), &whole);
     }
-    if let Noticed::Story(story) | Both(_, story) = noticed {
+    if let Windowed(first, _) = *noticed {
+        let whole = Options { judged: false, ..Options::default() };
+        let is_of_windows =
+            |seed: &u64| plan(*seed, &whole).resources.iter().any(|found| found.window.is_some());
+        check_seeds(mutation, (first..).filter(is_of_windows).take(LIMITED), &whole);
+    }
+    if let Noticed::Story(story) | Both(_, story) | Windowed(_, story) = noticed {
         check_story(mutation, *story);
     }
 }

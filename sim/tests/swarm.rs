@@ -67,6 +67,23 @@ fn no_simulation_whose_tasks_follow_templates_at_etcd_breaks_a_rule() {
     assert!(restored || cfg!(debug_assertions), "something never went wrong:\n{report}");
 }
 
+#[test]
+fn no_simulation_of_limits_on_windows_breaks_a_rule() {
+    let options = Options::default();
+    let mut report = SwarmReport::default();
+    let is_of_windows =
+        |seed: &u64| plan(*seed, &options).resources.iter().any(|found| found.window.is_some());
+    for seed in (10_300_000..).filter(is_of_windows) {
+        report.add(run_one(seed, &options));
+        if report.events >= EVENTS / 2 || !report.violations.is_empty() {
+            break;
+        }
+    }
+    println!("{report}");
+    assert!(report.violations.is_empty(), "{report}");
+    assert!(report.hits > 100 * report.seeds, "hardly any use is made:\n{report}");
+}
+
 /// Seeds that broke a rule once, and show it again where what mended them is taken back. A change of what is drawn, or of what
 /// servers say when, may take them elsewhere.
 const MENDED: [u64; 60] = [

@@ -174,8 +174,8 @@ impl Simulation {
     pub(super) fn admit(&mut self, plan: &ClientPlan, twin_of: Option<u32>) -> u32 {
         let index = self.population.clients.len() as u32;
         let first = self.population.holdings.len() as u32;
-        let kind = |hold: &Hold| self.resources[usize::from(hold.resource)].kind;
-        self.population.holdings.extend(plan.holds.iter().map(|hold| Holding::new(index, hold, kind(hold))));
+        let of = |hold: &Hold| &self.resources[usize::from(hold.resource)];
+        self.population.holdings.extend(plan.holds.iter().map(|hold| Holding::new(index, hold, of(hold))));
         self.tree.sites[plan.site as usize].clients.push(index);
         self.population.clients.push(Client {
             id: ClientId::new(plan.name.as_str(), 256).expect("the name of a client"),

@@ -270,14 +270,16 @@ impl Simulation {
             },
             bands: bands(holding),
             fallback: self.rules.fallback,
-            surplus: Surplus::Return,
+            surplus: if holding.is_window { Surplus::Yield } else { Surplus::Return },
         }
     }
 }
 
 pub(super) fn bands(holding: &Holding) -> Bands {
-    let Holding { priority, weight, wants, .. } = *holding;
-    Bands::from_elem(Band { priority, subclients: weight, wants }, 1)
+    let Holding { priority, weight, wants, is_window, .. } = *holding;
+    // Whoever keeps units for a window says so by a band for those at hand.
+    let at_hand = is_window.then_some(Band { priority: Band::RESERVE, subclients: 1, wants: 0.0 });
+    std::iter::once(Band { priority, subclients: weight, wants }).chain(at_hand).collect()
 }
 
 // === what holders do ===

@@ -9,7 +9,7 @@ use lessor_server::repository::Kind;
 use super::holder::bands;
 use super::{Event, Simulation};
 use crate::actor::Actor;
-use crate::holding::Stance;
+use crate::holding::{Holding, Stance};
 use crate::plan::{Scrutiny, Way};
 use crate::program::measured::Measured;
 use crate::program::{Hit, Program};
@@ -45,7 +45,11 @@ impl Simulation {
         let domains =
             (watched && !legacy && self.has_domains(resource)).then(|| self.resources[resource].id.clone());
         let watched = watched && !self.is_sublease(hold);
-        self.population.programs.set(hold, watched.then(|| Program::new(kind, from).with_domains(domains)));
+        let program = watched.then(|| match self.resources[resource].window {
+            Some(window) => self.window_program(hold, window),
+            None => Program::new(kind, from).with_domains(domains),
+        });
+        self.population.programs.set(hold, program);
     }
 
     /// A program does something: it ends operations and begins others, or tries some hits.
@@ -58,6 +62,7 @@ impl Simulation {
             if let Some(program) = self.population.programs.get_mut(hold) {
                 program.finish(Time::MAX);
             }
+            self.rest_window(hold);
             return self.note_use(hold);
         }
         let pause = self.rng.time(Duration::from_millis(50), Duration::from_secs(2));
@@ -67,6 +72,7 @@ impl Simulation {
         let stops = !self.rules.settings.overstays;
         let Some(program) = self.population.programs.get_mut(hold) else { return };
         match program {
+            Program::Uses(_) => self.use_window(hold, number),
             Program::Units(_) => {
                 program.finish(self.now);
                 if stops {
@@ -165,6 +171,10 @@ impl Simulation {
     /// Operations stop at the end of their permits, when their process runs.
     pub(crate) fn stop_overdue(&mut self, hold: u32) {
         let local = self.local(Actor::Client(self.population.holdings[hold as usize].client));
+        if self.population.holdings[hold as usize].is_window {
+            // The clock may have stood still as well.
+            self.note_use(hold);
+        }
         if !self.rules.settings.overstays
             && let Some(program @ Program::Units(_)) = self.population.programs.get_mut(hold)
         {
@@ -216,9 +226,12 @@ impl Simulation {
     /// Says what of a gauge is in use, as drivers do after each change that they have put into force.
     pub(super) fn say_in_use(&mut self, hold: u32) {
         let holding = &self.population.holdings[hold as usize];
-        let (client, in_use) = (holding.client, Amount::from_micros(holding.in_use));
+        let client = holding.client;
         let resource = &self.resources[usize::from(holding.resource)];
         let now = self.local(Actor::Client(client));
+        // Uses of a window end by themselves.
+        let uses = self.population.programs.get(hold).filter(|_| holding.is_window);
+        let in_use = uses.map_or(Amount::from_micros(holding.in_use), |uses| uses.in_use(now));
         if self.population.holdings[hold as usize].kind == Kind::Gauge
             && let Some(session) = self.population.clients[client as usize].mind.session()
         {
@@ -239,9 +252,10 @@ impl Simulation {
 
     /// Notes that the use of a holding may have changed: the oracle counts it anew, and the driver looks at it when
     /// it does.
-    fn note_use(&mut self, hold: u32) {
+    pub(super) fn note_use(&mut self, hold: u32) {
         let Some(program) = self.population.programs.get(hold) else { return };
-        let (used, in_use) = (program.used(), program.in_use());
+        let clock = self.process(Actor::Client(self.population.holdings[hold as usize].client)).clock;
+        let (used, in_use) = (program.used(self.now, clock), program.in_use(clock.at(self.now)));
         let holding = &mut self.population.holdings[hold as usize];
         if used == holding.used {
             return;
@@ -269,22 +283,24 @@ impl Simulation {
             return;
         }
         found.next_look = Time::MAX;
-        let Some(session) = found.mind.session() else { return };
-        for hold in found.holds.clone() {
+        self.look_at_windows(client, now);
+        let holds = self.population.clients[client as usize].holds.clone();
+        let Some(session) = self.population.clients[client as usize].mind.session() else { return };
+        for hold in holds {
             let holding = &mut self.population.holdings[hold as usize];
             let Resource { id, domain, .. } = &self.resources[usize::from(holding.resource)];
             if domain.is_some() {
                 continue;
             }
             let program = self.population.programs.get(hold);
-            let in_use = program.map_or(Amount::ZERO, Program::in_use);
+            let in_use = program.map_or(Amount::ZERO, |program| program.in_use(now));
             if holding.stance == Stance::Leaving {
                 if in_use == Amount::ZERO {
                     holding.stance = Stance::Gone;
                     session.remove(now, id);
                     continue;
                 }
-                session.set_wants(now, id, 0.0);
+                session.set_bands(now, id, bands(&Holding { wants: 0.0, ..holding.clone() }));
             }
             session.set_in_use(now, id, in_use);
         }

@@ -8,6 +8,7 @@ mod memory;
 mod shared;
 mod templates;
 mod versions;
+mod windows;
 
 use std::time::Duration;
 
@@ -111,6 +112,7 @@ fn change(seed: u64, options: &Options, plan: &mut SimulationPlan) {
     versions::mix(seed, plan);
     limits::limit(seed, options, plan);
     templates::follow(seed, options, plan);
+    windows::keep(seed, plan);
 }
 
 /// Draws turns, bursts and legacies of all resources, and how they save small leases up.
@@ -179,6 +181,7 @@ fn resources(rng: &mut Rng) -> Vec<ResourcePlan> {
             capacity: Amount::from_units(capacity),
             rotate: None,
             quantum: None,
+            window: None,
             burst: None,
             small_leases: SmallLeases::default(),
             legacy: Legacy::default(),
