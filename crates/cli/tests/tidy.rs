@@ -150,6 +150,7 @@ fn the_name_of_a_type_stands_once_in_a_crate() {
         "crates/client",
         "crates/server",
         "crates/tower",
+        "crates/yaml",
         "crates/cli",
         "crates/python",
         "sim",

@@ -49,11 +49,7 @@
 mod access;
 mod domains;
 mod draft;
-mod fault;
-mod fields;
 mod keys;
-mod node;
-mod notes;
 mod outline;
 mod reader;
 mod reading;
@@ -68,7 +64,8 @@ use crate::access::Access;
 use crate::repository::Repository;
 use crate::token::TokenKeys;
 
-pub use self::fault::{Fault, Faults};
+pub use lessor_yaml::{Fault, Faults};
+
 pub use self::outline::{OutlinedField, outline};
 pub use self::watch::Source;
 
@@ -116,13 +113,13 @@ pub enum LoadError {
 
 impl Document for Repository {
     fn parse(name: &str, text: &str) -> Result<Repository, Faults> {
-        parse_by(name, text, "wanted resources: and a list of templates", reader::repository)
+        lessor_yaml::document(name, text, "wanted resources: and a list of templates", reader::repository)
     }
 }
 
 impl Document for Access {
     fn parse(name: &str, text: &str) -> Result<Access, Faults> {
-        parse_by(name, text, "wanted default: deny, and rules", access::access)
+        lessor_yaml::document(name, text, "wanted default: deny, and rules", access::access)
     }
 }
 
@@ -138,26 +135,6 @@ impl Document for TokenKeys {
 /// All that is wrong with it.
 pub fn parse(name: &str, text: &str) -> Result<Repository, Faults> {
     Document::parse(name, text)
-}
-
-/// Reads `text` by `read`; of an empty one `wanted` says what should be in it.
-fn parse_by<T>(
-    name: &str,
-    text: &str,
-    wanted: &str,
-    read: impl FnOnce(&node::YamlNode) -> Result<T, Vec<(node::Place, String)>>,
-) -> Result<T, Faults> {
-    // An editor may have left a byte order mark.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let found = match node::read(text) {
-        Ok(Some(root)) => match read(&root) {
-            Ok(document) => return Ok(document),
-            Err(found) => found,
-        },
-        Ok(None) => vec![(node::Place::START, format!("nothing in it; {wanted}"))],
-        Err(unreadable) => vec![(unreadable.place, unreadable.explained(text))],
-    };
-    Err(Faults::new(name, text, found))
 }
 
 /// Reads a regular file as a repository. One that is longer than [`MAX_BYTES`] is not read to its end.

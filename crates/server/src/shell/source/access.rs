@@ -24,9 +24,8 @@
 use std::rc::Rc;
 use std::time::SystemTime;
 
-use super::fields::{FILE, Fields, Schema};
-use super::node::{Place, YamlNode, YamlValue};
-use super::notes::Notes;
+use lessor_yaml::{FILE, Fields, Notes, Place, Schema, YamlNode, YamlValue};
+
 use super::scalar;
 use crate::access::{
     Access, Allowance, Budget, ClientRule, NamePattern, NodeRule, OperatorRule, Revoked, Role, RulePlace,

@@ -6,11 +6,8 @@ use lessor_algorithms::tiers::{
     Contract, MOST_POLICIES, MOST_TIERS, Tier, TierPolicy, Window, Windows, normalise,
 };
 use lessor_client::internals::domain::{MOST_OVERRIDES, NotStrict, Override, Policies, Rules, Scope, Share};
+use lessor_yaml::{Fields, Notes, Place, Reading, Schema, YamlNode, YamlValue};
 
-use super::fields::{Fields, Schema};
-use super::node::{Place, YamlNode, YamlValue};
-use super::notes::Notes;
-use super::reading::Reading;
 use super::scalar;
 use crate::repository::{Change, Domains, Glob};
 

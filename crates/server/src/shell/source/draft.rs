@@ -4,12 +4,10 @@ use std::time::Duration;
 
 use lessor_algorithms::SharePolicy;
 use lessor_proto::Amount;
+use lessor_yaml::{Fields, Notes, Place, Reading, Schema, YamlNode, YamlValue};
 
 use super::domains::domains;
-use super::fields::{Fields, Schema};
-use super::node::{Place, YamlNode, YamlValue};
-use super::notes::Notes;
-use super::reading::Reading;
+use super::reading::ReadNumbers;
 use super::scalar;
 use crate::repository::{
     Domains, Field, Fraction, Glob, Kind, LEGACY_HOLD, Legacy, Problem, Rotate, SafeCapacity, SmallLeases,

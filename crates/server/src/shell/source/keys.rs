@@ -2,8 +2,8 @@
 //!
 //! Faults are told without a digit of what is there.
 
-use super::fault::Faults;
-use super::node::Place;
+use lessor_yaml::{Faults, Place};
+
 use crate::token::{Key, TokenKeys};
 
 const WANTED: &str = "wanted 64 hexadecimal digits, as `openssl rand -hex 32` gives";

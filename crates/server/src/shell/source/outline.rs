@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::node::{self, YamlNode, YamlValue};
+use lessor_yaml::node::{self, YamlNode, YamlValue};
 
 /// A scalar of a document.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -3,13 +3,15 @@
 //! Where a value is wrong, a harmless one takes its place, so that reading goes on and the rules that need several
 //! values are not broken by it once more.
 
+use lessor_yaml::{FILE, Fields, Notes, Place, Schema, YamlNode, YamlValue};
+
 use super::access;
 use super::draft::{Draft, draft};
-use super::fields::{FILE, Fields, Schema, TOP};
-use super::node::{Place, YamlNode, YamlValue};
-use super::notes::Notes;
 use super::scalar;
 use crate::repository::{Field, Problem, Repository};
+
+/// The fields of a repository.
+const TOP: &[&str] = &["resources", "version"];
 
 const VERSION: &str = "a whole number that grows with each edition, as in 7";
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::node::Place;
+use crate::node::Place;
 
 /// One thing that is wrong.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,7 +34,11 @@ const AROUND: usize = 60;
 
 impl Faults {
     /// `found` in `text`, which is known as `name`.
-    pub(super) fn new(name: &str, text: &str, mut found: Vec<(Place, String)>) -> Faults {
+    ///
+    /// # Panics
+    /// When nothing is found.
+    #[must_use]
+    pub fn new(name: &str, text: &str, mut found: Vec<(Place, String)>) -> Faults {
         assert!(!found.is_empty(), "faults without a fault");
         found.sort_by_key(|(place, _)| *place);
         let more = found.len().saturating_sub(MOST);

@@ -11,43 +11,51 @@ use serde_saphyr::granit_parser::{self, Event, Parser, ScalarStyle, ScanError, S
 
 /// Where something stands in the text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Place {
+pub struct Place {
     /// From 1.
-    pub(super) line: usize,
+    pub line: usize,
     /// In characters, from 1.
-    pub(super) column: usize,
+    pub column: usize,
     /// In bytes, from 0.
-    pub(super) start: usize,
+    pub start: usize,
     /// In bytes, behind the last.
-    pub(super) end: usize,
+    pub end: usize,
 }
 
 /// A part of the document.
 #[derive(Debug)]
-pub(super) struct YamlNode {
-    pub(super) place: Place,
-    pub(super) value: YamlValue,
+pub struct YamlNode {
+    /// Where it stands.
+    pub place: Place,
+    /// The content.
+    pub value: YamlValue,
     /// The number of nodes that it is, itself and aliased ones included.
     weight: usize,
 }
 
+/// The content of a part.
 #[derive(Debug)]
-pub(super) enum YamlValue {
-    /// `plain` when without quotes, so that it may be a number or nothing at all.
+pub enum YamlValue {
+    /// A single value.
     Scalar {
+        /// The value, without quotes.
         text: String,
+        /// Whether it stands without quotes, so that it may be a number or nothing at all.
         plain: bool,
     },
+    /// A list.
     List(Vec<Rc<YamlNode>>),
-    /// As written: keys in order, twice if they stand twice.
+    /// A mapping as written: keys in order, twice if they stand twice.
     Map(Vec<(Rc<YamlNode>, Rc<YamlNode>)>),
 }
 
 /// Why there is no tree.
 #[derive(Debug)]
-pub(super) struct Unreadable {
-    pub(super) place: Place,
-    pub(super) message: String,
+pub struct Unreadable {
+    /// Where reading ended.
+    pub place: Place,
+    /// What was found there.
+    pub message: String,
 }
 
 /// The most nodes that a document may have, one for each alias included: enough for tens of thousands of
@@ -55,11 +63,14 @@ pub(super) struct Unreadable {
 const MAX_NODES: usize = 1_000_000;
 /// The most nodes that may be repeated by aliases.
 const MAX_REPEATED: usize = 250_000;
-/// The greatest depth to which lists and mappings may be nested; a repository needs six.
+/// The greatest depth to which lists and mappings may be nested; the files of Lessor need six.
 const MAX_DEPTH: usize = 64;
 
 /// The document in `text`, or `None` if there is nothing in it.
-pub(super) fn read(text: &str) -> Result<Option<Rc<YamlNode>>, Unreadable> {
+///
+/// # Errors
+/// When it is not YAML, or more of it than anybody writes.
+pub fn read(text: &str) -> Result<Option<Rc<YamlNode>>, Unreadable> {
     let options = granit_parser::options! { emit_comments: false };
     let mut builder = Builder::default();
     for event in Parser::new_from_str_with_options(text, options) {
@@ -183,7 +194,8 @@ fn known_tag(tag: Option<&Tag>, place: Place) -> Result<Option<&str>, Unreadable
 
 impl YamlNode {
     /// Whether it says that there is nothing: `~`, `null`, or no text at all.
-    pub(super) fn is_null(&self) -> bool {
+    #[must_use]
+    pub fn is_null(&self) -> bool {
         matches!(&self.value, YamlValue::Scalar { text, plain: true }
             if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
     }
@@ -192,14 +204,15 @@ impl YamlNode {
 // === impl Place ===
 
 impl Place {
-    pub(super) const START: Place = Place { line: 1, column: 1, start: 0, end: 0 };
+    /// The beginning of a text.
+    pub const START: Place = Place { line: 1, column: 1, start: 0, end: 0 };
 
     fn new(span: &Span) -> Place {
         let bytes = span.byte_range().unwrap_or_default();
         Place { line: span.start.line(), column: span.start.col() + 1, start: bytes.start, end: bytes.end }
     }
 
-    pub(super) fn unreadable(self, message: impl Into<String>) -> Unreadable {
+    fn unreadable(self, message: impl Into<String>) -> Unreadable {
         Unreadable { place: self, message: message.into() }
     }
 }
@@ -215,13 +228,14 @@ impl Unreadable {
     }
 
     /// The message, and a hint where a star without quotes was taken for an alias, which happens to everyone once.
-    pub(super) fn explained(&self, text: &str) -> String {
+    #[must_use]
+    pub fn explained(&self, text: &str) -> String {
         let (before, behind) = text.split_at(text.floor_char_boundary(self.place.start));
         let line =
             before.rsplit('\n').next().into_iter().chain(behind.split('\n').next()).collect::<String>();
-        let value = line.trim_start().trim_start_matches("- ").strip_prefix("identifier_glob:");
-        let hint = if value.is_some_and(|value| value.trim_start().starts_with('*')) {
-            "; a glob that begins with * has to stand in quotes"
+        let value = line.split_once(':').map(|(_, value)| value.trim_start());
+        let hint = if value.is_some_and(|value| value.starts_with('*')) {
+            "; a value that begins with * has to stand in quotes"
         } else {
             ""
         };

@@ -1,19 +1,21 @@
 //! Notes of what is wrong in a file, each with its place.
 
-use super::node::Place;
+use crate::node::Place;
 
 /// The faults that have been found so far.
 #[derive(Default)]
-pub(super) struct Notes {
-    pub(super) faults: Vec<(Place, String)>,
+pub struct Notes {
+    /// Them, in the order in which they were found.
+    pub faults: Vec<(Place, String)>,
     /// The subject that is being read, with a colon: put before every note.
-    pub(super) subject: String,
+    pub subject: String,
 }
 
 // === impl Notes ===
 
 impl Notes {
-    pub(super) fn add(&mut self, place: Place, message: impl AsRef<str>) {
+    /// Takes a note.
+    pub fn add(&mut self, place: Place, message: impl AsRef<str>) {
         self.faults.push((place, format!("{}{}", self.subject, message.as_ref())));
     }
 }

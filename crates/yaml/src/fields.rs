@@ -2,17 +2,15 @@
 
 use std::rc::Rc;
 
-use super::node::{Place, YamlNode, YamlValue};
-use super::notes::Notes;
-use super::scalar;
+use crate::node::{Place, YamlNode, YamlValue};
+use crate::notes::Notes;
+use crate::scalar;
 
 /// The name of what holds everything else in messages.
-pub(super) const FILE: &str = "the file";
-/// The fields of a repository.
-pub(super) const TOP: &[&str] = &["resources", "version"];
+pub const FILE: &str = "the file";
 
 /// The known fields of a mapping.
-pub(super) struct Fields<'n> {
+pub struct Fields<'n> {
     place: Place,
     found: Vec<Found<'n>>,
 }
@@ -24,15 +22,15 @@ struct Found<'n> {
 }
 
 /// The fields that may stand in a mapping, and the words for messages about it.
-pub(super) struct Schema {
+pub struct Schema {
     /// The name of the mapping.
-    pub(super) subject: String,
+    pub subject: String,
     /// Behind the name of an unknown field: ` in algorithm`.
-    pub(super) within: &'static str,
+    pub within: &'static str,
     /// The fields.
-    pub(super) known: &'static [&'static str],
+    pub known: &'static [&'static str],
     /// The hint about a field that belongs elsewhere.
-    pub(super) hint: fn(&str) -> Option<&'static str>,
+    pub hint: fn(&str) -> Option<&'static str>,
 }
 
 type Pairs = [(Rc<YamlNode>, Rc<YamlNode>)];
@@ -41,7 +39,7 @@ type Pairs = [(Rc<YamlNode>, Rc<YamlNode>)];
 
 impl<'n> Fields<'n> {
     /// The fields of `node`, if it is a mapping.
-    pub(super) fn read(notes: &mut Notes, node: &'n YamlNode, schema: &Schema) -> Option<Fields<'n>> {
+    pub fn read(notes: &mut Notes, node: &'n YamlNode, schema: &Schema) -> Option<Fields<'n>> {
         let YamlValue::Map(pairs) = &node.value else {
             let (subject, shape) = (&schema.subject, scalar::shape(node));
             let known = scalar::listed(schema.known, "and");
@@ -54,12 +52,14 @@ impl<'n> Fields<'n> {
     }
 
     /// The value of a field, unless there is none or it is null.
-    pub(super) fn get(&self, name: &str) -> Option<&'n YamlNode> {
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&'n YamlNode> {
         self.entry(name).map(|found| found.value).filter(|value| !value.is_null())
     }
 
     /// Where the value of a field stands, or should.
-    pub(super) fn place(&self, name: &str) -> Place {
+    #[must_use]
+    pub fn place(&self, name: &str) -> Place {
         match self.entry(name) {
             Some(found) if found.value.is_null() => found.key,
             Some(found) => found.value.place,
