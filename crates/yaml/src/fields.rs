@@ -18,7 +18,7 @@ pub struct Fields<'n> {
 struct Found<'n> {
     name: &'n str,
     key: Place,
-    value: &'n YamlNode,
+    value: &'n Rc<YamlNode>,
 }
 
 /// The fields that may stand in a mapping, and the words for messages about it.
@@ -54,6 +54,12 @@ impl<'n> Fields<'n> {
     /// The value of a field, unless there is none or it is null.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&'n YamlNode> {
+        self.get_shared(name).map(|node| &**node)
+    }
+
+    /// The same, as it lies in the tree.
+    #[must_use]
+    pub fn get_shared(&self, name: &str) -> Option<&'n Rc<YamlNode>> {
         self.entry(name).map(|found| found.value).filter(|value| !value.is_null())
     }
 

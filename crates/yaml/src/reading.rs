@@ -74,3 +74,11 @@ impl<T> Reading<T> {
         }
     }
 }
+
+impl<T: Default> Reading<T> {
+    /// The value, or that of the type without a good one.
+    #[must_use]
+    pub fn or_default(self) -> T {
+        self.or(T::default())
+    }
+}

@@ -1,0 +1,121 @@
+//! Templates of the rules, for the servers that lease what doors ask for: one for each limit, named as it is.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use super::limits::LONGEST;
+use super::{Limit, LimitKind, RuleBook, RuleSet, SharedLimit};
+
+/// The outage that a lease outlives beside its window.
+const OUTAGE: u64 = 31;
+/// The longest lease.
+const YEAR: u64 = 365 * 86_400;
+
+/// The templates of all limits in a document for `--config`.
+#[must_use]
+pub fn templates(book: &RuleBook) -> String {
+    let mut text = String::from(
+        "# Made by `lessor import --templates`: what doors with these rules lease. For root and leaves alike.\n\nresources:\n",
+    );
+    let mut known = BTreeSet::new();
+    for set in book.sets() {
+        for (rule, limit) in set.limits() {
+            if limit.units > 0 && known.insert(glob(limit)) {
+                // Writing to a string does not fail.
+                let _ = write!(text, "{}", template(rule, limit));
+            }
+        }
+    }
+    match known.is_empty() {
+        true => text.replace("resources:\n", "resources: []\n"),
+        false => text,
+    }
+}
+
+/// The glob that matches the resources of a limit, and no other.
+#[must_use]
+pub fn glob(limit: &Limit) -> String {
+    match limit.kind {
+        LimitKind::Exact => format!("{}*", limit.resource),
+        LimitKind::Flow | LimitKind::Shared(_) => limit.resource.to_string(),
+    }
+}
+
+/// The seconds for which the units of a window are leased: longer than it by what clocks err, on two levels, and by an outage.
+#[must_use]
+pub fn lease_length(window: Duration) -> u64 {
+    let seconds = window.min(LONGEST).as_secs();
+    (seconds + (seconds * 3).div_ceil(100) + OUTAGE).min(YEAR)
+}
+
+// === impl RuleSet ===
+
+impl RuleSet {
+    /// All limits of it, each with the name of its rule.
+    pub fn limits(&self) -> impl Iterator<Item = (&str, &Limit)> {
+        let own =
+            self.rules.iter().flat_map(|rule| rule.limits.iter().map(move |limit| (&*rule.name, limit)));
+        own.chain(self.overrides.iter().map(|limit| ("a limit that requests bring", limit)))
+    }
+}
+
+fn template(rule: &str, limit: &Limit) -> String {
+    let mut text = format!("  - identifier_glob: {}\n", quoted(&glob(limit)));
+    let described = quoted(&format!("{limit} of {rule}"));
+    let _ = writeln!(text, "    description: {described}");
+    match &limit.kind {
+        LimitKind::Exact => {
+            let window = limit.window.length();
+            let _ = write!(
+                text,
+                "    kind: gauge\n    capacity: {}\n    window: {}s\n    algorithm: {{kind: FAIR_SHARE, lease_length: {}, \
+                 refresh_interval: 5}}\n",
+                limit.units,
+                window.as_secs(),
+                lease_length(window)
+            );
+        }
+        LimitKind::Flow => {
+            let _ = write!(
+                text,
+                "    capacity: {}\n    burst: 1s\n    safe_capacity: 0\n    algorithm: {{kind: FAIR_SHARE, lease_length: 60, \
+                 refresh_interval: 5}}\n",
+                limit.units
+            );
+        }
+        LimitKind::Shared(shared) => {
+            let _ = write!(
+                text,
+                "    capacity: {}\n    safe_capacity: 0\n    algorithm: {{kind: FAIR_SHARE, lease_length: 60, refresh_interval: \
+                 5}}\n    domains:\n      scope: shared\n      default:\n{}",
+                shared.capacity,
+                policy(shared)
+            );
+        }
+    }
+    text
+}
+
+fn policy(shared: &SharedLimit) -> String {
+    let mut text = String::new();
+    if let Some(hard) = shared.hard_limit {
+        let _ = writeln!(text, "        hard_limit: {hard}");
+    }
+    text.push_str("        tiers:\n");
+    for tier in &shared.tiers {
+        let [window, active, cooldown] =
+            [tier.window, tier.active, tier.cooldown].map(humantime::format_duration);
+        let _ = writeln!(
+            text,
+            "          - {{limit: {}, window: {window}, active: {active}, cooldown: {cooldown}}}",
+            tier.limit
+        );
+    }
+    text
+}
+
+/// A text in double quotes of YAML.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
