@@ -4,10 +4,8 @@
 //! with any value. A rule counts only where the last entry leads: with fewer or more entries than it has levels there is none.
 //! Keys and values are compared as two, and not as one text: `a_b` with `c` is not `a` with `b_c`.
 
-use std::hash::{Hash, Hasher};
-
 use foldhash::fast::FixedState;
-use hashbrown::{Equivalent, HashMap};
+use hashbrown::HashMap;
 
 use crate::pattern::Pattern;
 
@@ -33,13 +31,14 @@ struct Node {
     /// Which of the entries that lead here have open values.
     open: u32,
     depth: u32,
-    exact: HashMap<PairKey, usize, FixedState>,
-    keys: HashMap<Box<str>, KeyEntries, FixedState>,
+    /// By key, in order: mostly there are one or two.
+    keys: Vec<(Box<str>, KeyEntries)>,
 }
 
-/// The entries of a key on a level that are for several values.
+/// The entries of a key on a level.
 #[derive(Clone, Default, Debug)]
 struct KeyEntries {
+    exact: HashMap<Box<str>, usize, FixedState>,
     patterns: Vec<(Pattern, usize)>,
     bare: Option<usize>,
 }
@@ -67,19 +66,6 @@ pub struct TreePlace(usize);
 /// There is such an entry at that place already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Taken;
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct PairKey {
-    key: Box<str>,
-    value: Box<str>,
-}
-
-/// The same of borrowed texts. Both are hashed alike.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct PairRef<'a> {
-    key: &'a str,
-    value: &'a str,
-}
 
 /// The most levels: a bit of a mask is for each.
 pub const MOST_LEVELS: usize = 16;
@@ -112,20 +98,18 @@ impl Tree {
             ValueMatch::Pattern { is_shared: false, .. } | ValueMatch::Any => true,
         };
         let open = node.open | u32::from(is_open) << node.depth;
+        let entries = node.entries(key);
         match value {
             ValueMatch::Exact(value) => {
-                let pair = PairKey { key: key.into(), value: value.clone() };
-                node.exact.try_insert(pair, next).map_err(|_| Taken)?;
+                entries.exact.try_insert(value.clone(), next).map_err(|_| Taken)?;
             }
             ValueMatch::Pattern { pattern, .. } => {
-                let entries = node.keys.entry(key.into()).or_default();
                 if entries.patterns.iter().any(|(known, _)| known == pattern) {
                     return Err(Taken);
                 }
                 entries.patterns.push((pattern.clone(), next));
             }
             ValueMatch::Any => {
-                let entries = node.keys.entry(key.into()).or_default();
                 if entries.bare.is_some() {
                     return Err(Taken);
                 }
@@ -155,36 +139,26 @@ impl Tree {
 // === impl Node ===
 
 impl Node {
+    fn place_of(&self, key: &str) -> Result<usize, usize> {
+        self.keys.binary_search_by(|(known, _)| (**known).cmp(key))
+    }
+
+    /// The entries of a key, which are there from here on.
+    fn entries(&mut self, key: &str) -> &mut KeyEntries {
+        let place = self.place_of(key).unwrap_or_else(|place| {
+            self.keys.insert(place, (key.into(), KeyEntries::default()));
+            place
+        });
+        &mut self.keys[place].1
+    }
+
     fn next(&self, key: &str, value: &str) -> Option<usize> {
-        if let Some(&next) = self.exact.get(&PairRef { key, value }) {
+        let (_, entries) = &self.keys[self.place_of(key).ok()?];
+        if let Some(&next) = entries.exact.get(value) {
             return Some(next);
         }
-        let entries = self.keys.get(key)?;
         let pattern = entries.patterns.iter().find(|(pattern, _)| pattern.matches(value));
         pattern.map(|&(_, next)| next).or(entries.bare)
-    }
-}
-
-// === impl PairKey ===
-
-impl Hash for PairKey {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        PairRef { key: &self.key, value: &self.value }.hash(state);
-    }
-}
-
-// === impl PairRef ===
-
-impl Hash for PairRef<'_> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.key.hash(state);
-        self.value.hash(state);
-    }
-}
-
-impl Equivalent<PairKey> for PairRef<'_> {
-    fn equivalent(&self, other: &PairKey) -> bool {
-        *self.key == *other.key && *self.value == *other.value
     }
 }
 
