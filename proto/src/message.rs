@@ -11,6 +11,7 @@ mod bound_by;
 mod domains;
 mod field;
 mod grant;
+mod look;
 mod notice;
 mod refusal;
 mod stream;
@@ -23,6 +24,7 @@ pub use domains::{
     sealed,
 };
 pub use grant::{Before, Grant, Order, Sharing, UseWindow, WallClock};
+pub use look::{Look, LookKind, ViewBounds, ViewPart};
 pub use notice::NodeNotice;
 pub use refusal::{Limits, Malformed, Refusal};
 pub use stream::{Down, Hello, StreamReport, UnitsAsked, Up, Welcome};

@@ -31,6 +31,12 @@ pub struct Counts {
     pub domain_refusals: u64,
     /// The hits of others that clients were to know of in the end.
     pub domain_hits_learnt: u64,
+    /// Views of the tree that operators were shown.
+    pub views: u64,
+    /// Nodes that were shown in them.
+    pub nodes_shown: u64,
+    /// Nodes that were not, as they did not answer or could not be asked.
+    pub nodes_unseen: u64,
 }
 
 // === impl Counts ===

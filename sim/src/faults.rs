@@ -113,6 +113,8 @@ pub enum Fault {
     Recall,
     /// The etcd of the templates is put back to an older copy.
     Restore,
+    /// An operator looks at the tree below a leader.
+    Look,
 }
 
 /// The number of times that each fault happened.
@@ -142,7 +144,7 @@ pub struct Tally {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Fault; 40] = [
+    pub const ALL: [Fault; 41] = [
         Fault::Break,
         Fault::Silence,
         Fault::Stall,
@@ -183,6 +185,7 @@ impl Fault {
         Fault::Caps,
         Fault::Recall,
         Fault::Restore,
+        Fault::Look,
     ];
     /// The first of them that only some simulations can have: it is drawn with what it needs.
     const FIRST_SPECIAL: usize = Fault::LosePower as usize;
@@ -231,6 +234,7 @@ impl Fault {
             Fault::Caps => "cap of a template changed",
             Fault::Recall => "lease recalled by an operator",
             Fault::Restore => "templates put back to an older copy",
+            Fault::Look => "tree looked at",
         }
     }
 }

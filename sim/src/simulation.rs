@@ -20,6 +20,7 @@ mod holder;
 mod judging;
 mod kinds;
 mod leadership;
+mod looks;
 mod node;
 mod observer;
 mod population;

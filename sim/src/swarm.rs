@@ -170,6 +170,7 @@ pub fn live(sim: &mut Simulation, plan: &SimulationPlan, judged: bool) -> Result
         sim.judge_silence(&before)?;
     }
     sim.judge_domains()?;
+    sim.judge_looks()?;
     for _ in 0..2 {
         sim.disturb();
         sim.pass(patience(sim, plan) / 2)?;

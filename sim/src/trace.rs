@@ -144,6 +144,8 @@ pub(crate) enum Happening {
     Caps,
     /// resource, for how long (0: lifted), client (even) or site
     Recalls,
+    /// resources of each node that are asked for
+    Looks,
 }
 
 /// The lines so far.

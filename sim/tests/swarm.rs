@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use lessor_proto::Drift;
+use lessor_sim::faults::Fault;
 use lessor_sim::plan::{BadPlan, Election, EtcdPlan, LimitPlan, SimulationPlan};
 use lessor_sim::swarm::{Options, SwarmReport, plan, run, run_one};
 
@@ -25,6 +26,7 @@ fn no_simulation_of_the_swarm_breaks_a_rule() {
         "cap of a template changed",
         "lease recalled by an operator",
         "templates put back to an older copy",
+        "tree looked at",
     ];
     let all = report.faults.counts().all(|(name, count)| count > 0 || of_others.contains(&name));
     assert!(all || cfg!(debug_assertions), "something never went wrong:\n{report}");
@@ -82,6 +84,25 @@ fn no_simulation_of_limits_on_windows_breaks_a_rule() {
     println!("{report}");
     assert!(report.violations.is_empty(), "{report}");
     assert!(report.hits > 100 * report.seeds, "hardly any use is made:\n{report}");
+}
+
+#[test]
+fn no_simulation_in_which_operators_look_at_the_tree_breaks_a_rule() {
+    let options = Options::default();
+    let mut report = SwarmReport::default();
+    let [mut shown, mut unseen] = [0, 0];
+    for seed in (11_400_000..).filter(|&seed| plan(seed, &options).faults.every(Fault::Look).is_some()) {
+        let run = run_one(seed, &options);
+        shown += run.counts.nodes_shown;
+        unseen += run.counts.nodes_unseen;
+        report.add(run);
+        if report.events >= EVENTS / 2 || !report.violations.is_empty() {
+            break;
+        }
+    }
+    println!("{shown} nodes were shown, {unseen} were not\n{report}");
+    assert!(report.violations.is_empty(), "{report}");
+    assert!(shown > 100 && (unseen > 10 || cfg!(debug_assertions)), "{shown} and {unseen}");
 }
 
 /// Seeds that broke a rule once, and show it again where what mended them is taken back. A change of what is drawn, or of what

@@ -13,8 +13,8 @@ use crate::pages::{Page, ServerFlags, percent_encode};
 
 /// Says why a client gets what it gets of a resource, or how the resource is divided (role: explain).
 ///
-/// Asked of the server that the client asks. What binds the lease of that node is asked of the node above it, and so on to the
-/// root. Nothing is granted or changed by it.
+/// Asked of the server that the client asks, or of one above it: then the tree below that is searched. What binds the lease of
+/// that node is asked of the node above it, and so on to the root. Nothing is granted or changed by it.
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     /// The resource
@@ -113,6 +113,18 @@ struct BandShare {
     share: f64,
 }
 
+/// The places at which a client was found, as a server says it.
+#[derive(Debug, Deserialize)]
+struct FoundClients {
+    found: Vec<FoundClient>,
+}
+
+#[derive(Debug, Deserialize)]
+struct FoundClient {
+    chain: Vec<Value>,
+}
+
+const OTHER_VERSION: &str = "the server says it in a form of another version";
 /// Nodes that are asked one above the other.
 const MOST_LEVELS: usize = 16;
 
@@ -124,29 +136,56 @@ impl Explain {
         if first.names_nobody() {
             bail!("{}: nobody is known to lead the node", first.server);
         }
-        let mut raw: Vec<Value> = Vec::new();
-        let mut chain: Vec<Explanation> = Vec::new();
-        let mut page = first.wanted()?;
-        let unreached = loop {
-            let value: Value = serde_json::from_str(&page)
-                .with_context(|| format!("{} sent no explanation", self.servers.server.join(",")))?;
-            let explanation: Explanation = serde_json::from_value(value.clone())
-                .context("the server says it in a form of another version")?;
-            let above = explanation.above.clone();
-            raw.push(value);
-            chain.push(explanation);
-            let Some(above) = above.filter(|_| chain.len() < MOST_LEVELS) else { break None };
-            match self.ask_above(&above).await {
-                Ok(text) => page = text,
-                Err(error) => break Some(format!("{error:#}")),
-            }
+        let begun = match (&self.client, first.status) {
+            (Some(client), StatusCode::NOT_FOUND) => self.find_below(client, first).await?,
+            _ => vec![vec![self.read(&first.wanted()?)?]],
         };
-        if self.json {
-            println!("{}", json!({"schema": 1, "chain": raw, "unreached": unreached}));
-            return Ok(());
+        for (number, chain) in begun.into_iter().enumerate() {
+            let (chain, unreached) = self.ask_further(chain).await?;
+            if self.json {
+                println!("{}", json!({"schema": 1, "chain": chain, "unreached": unreached}));
+                continue;
+            }
+            let chain = chain.into_iter().map(serde_json::from_value);
+            let chain: Vec<Explanation> = chain.collect::<Result<_, _>>().context(OTHER_VERSION)?;
+            let between = if number > 0 { "\n" } else { "" };
+            print!("{between}{}", text::display(&chain, self.client.as_deref(), unreached.as_deref()));
         }
-        print!("{}", text::display(&chain, self.client.as_deref(), unreached.as_deref()));
         Ok(())
+    }
+
+    /// The chains from each node below at which the client is found up to the one that was asked, which does not know it itself.
+    async fn find_below(&self, client: &str, first: Page) -> anyhow::Result<Vec<Vec<Value>>> {
+        let resource = percent_encode(&self.resource);
+        let path = format!("/v1/find?resource={resource}&client={}", percent_encode(client));
+        let page = self.servers.ask(&path).await?;
+        // A server of an earlier version has no such page, and is right in what it said first.
+        if page.status == StatusCode::NOT_FOUND && page.text.trim().is_empty() {
+            first.wanted()?;
+        }
+        let found: Value = self.read(&page.wanted()?)?;
+        let found: FoundClients = serde_json::from_value(found).context(OTHER_VERSION)?;
+        Ok(found.found.into_iter().map(|found| found.chain).collect())
+    }
+
+    /// Asks the nodes above the last of a chain. Returns why not all were reached, if they were not.
+    async fn ask_further(&self, mut chain: Vec<Value>) -> anyhow::Result<(Vec<Value>, Option<String>)> {
+        loop {
+            let last = chain.last().context("the server has found nothing to explain")?;
+            let last: Explanation = serde_json::from_value(last.clone()).context(OTHER_VERSION)?;
+            let Some(above) = last.above.filter(|_| chain.len() < MOST_LEVELS) else {
+                return Ok((chain, None));
+            };
+            match self.ask_above(&above).await {
+                Ok(text) => chain.push(self.read(&text)?),
+                Err(error) => return Ok((chain, Some(format!("{error:#}")))),
+            }
+        }
+    }
+
+    fn read(&self, page: &str) -> anyhow::Result<Value> {
+        serde_json::from_str(page)
+            .with_context(|| format!("{} sent no explanation", self.servers.server.join(",")))
     }
 
     async fn ask_above(&self, above: &LeaseAbove) -> anyhow::Result<String> {

@@ -1,7 +1,9 @@
-//! `lessor status`: the resources of a node, the fullest first; or who has what of one, wants what, until when.
+//! `lessor status`: the resources of a node, the fullest first; or who has what of one, wants what, until when; or those of the
+//! whole tree.
 
 mod lines;
 pub(crate) mod node;
+mod tree;
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -10,11 +12,15 @@ use anyhow::Context;
 use clap::Args;
 use lessor_client::internals::clock;
 use lessor_server::repository::Glob;
+use serde::de::DeserializeOwned;
 
 use self::node::NodePage;
+use self::tree::TreePage;
 use crate::pages::{ServerFlags, percent_encode};
 
 /// Shows what a server has leased out: a line for each resource, the fullest first, or all about one and who has it.
+///
+/// With --tree what all nodes below it have as well, as far as they are reached by the streams that leases go by.
 #[derive(Debug, Args)]
 pub(crate) struct Status {
     /// The resources, as names or patterns (db/*); a single name shows who has it
@@ -22,6 +28,9 @@ pub(crate) struct Status {
     /// The number of holders of each resource to show [default: 20 of a single one, else a line for each resource]
     #[arg(long, value_name = "N")]
     holders: Option<usize>,
+    /// The whole tree below the server: each node with its busiest resources
+    #[arg(long, conflicts_with = "holders")]
+    tree: bool,
     /// Show it again and again, every so many seconds
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2", require_equals = true)]
     watch: Option<u64>,
@@ -34,6 +43,8 @@ pub(crate) struct Status {
 
 /// Resources that a server is asked for.
 const MOST: usize = 1_000;
+/// Resources that are shown of each node of a tree.
+const OF_EACH: usize = 20;
 /// Holders that are shown of a single resource.
 const HOLDERS: usize = 20;
 /// Clears a terminal, and goes to its beginning.
@@ -69,16 +80,20 @@ impl Status {
         if self.json {
             return Ok(texts.into_iter().map(|text| text + "\n").collect());
         }
-        let mut pages = Vec::new();
-        for text in &texts {
-            let page: NodePage = serde_json::from_str(text)
-                .with_context(|| format!("{} sent no status", self.servers.server.join(",")))?;
-            pages.push(page);
+        if self.tree {
+            let trees: Vec<TreePage> = self.read(&texts, "tree")?;
+            return Ok(trees.iter().map(TreePage::display).collect());
         }
+        let pages: Vec<NodePage> = self.read(&texts, "status")?;
         if self.is_in_detail() {
             return Ok(pages.iter().map(NodePage::display).collect());
         }
         Ok(lines::display(&pages))
+    }
+
+    fn read<P: DeserializeOwned>(&self, texts: &[String], what: &str) -> anyhow::Result<Vec<P>> {
+        let server = || format!("{} sent no {what}", self.servers.server.join(","));
+        texts.iter().map(|text| serde_json::from_str(text).with_context(server)).collect()
     }
 
     /// Whether holders are shown, and not a line for each resource.
@@ -94,6 +109,9 @@ impl Status {
 
     /// The paths of the pages, one for each pattern.
     fn queries(&self) -> Vec<String> {
+        if self.tree {
+            return self.tree_queries();
+        }
         let detailed = self.is_in_detail() || self.json;
         let holders = self.holders.unwrap_or(if detailed { HOLDERS } else { 0 });
         let order = if detailed { "" } else { "&order=busiest" };
@@ -101,6 +119,13 @@ impl Status {
         if let Some(name) = self.single() {
             return vec![format!("{all}&resource={}", percent_encode(name))];
         }
+        if self.resource.is_empty() {
+            return vec![all];
+        }
+        self.resource.iter().map(|glob| format!("{all}&matching={}", percent_encode(glob))).collect()
+    }
+    fn tree_queries(&self) -> Vec<String> {
+        let all = format!("/v1/tree?resources={OF_EACH}");
         if self.resource.is_empty() {
             return vec![all];
         }

@@ -48,6 +48,7 @@ pub mod domain_sync;
 pub mod election;
 pub mod follower;
 pub mod ledger;
+pub mod look;
 pub mod marks;
 pub mod measured;
 pub mod mutation;

@@ -14,6 +14,7 @@ mod explain;
 mod floors;
 mod heartbeats;
 mod holder_streams;
+mod looks;
 mod marks;
 mod names;
 mod parent;

@@ -13,7 +13,7 @@ mod up;
 use crate::{Epoch, Features, Incarnation, ReportId};
 use std::time::Duration;
 
-use super::{Ask, DomainNews, DomainReport, Grant, HolderKind, Leader, NodeNotice, Report};
+use super::{Ask, DomainNews, DomainReport, Grant, HolderKind, Leader, Look, NodeNotice, Report, ViewPart};
 use crate::name::{ClientId, ResourceId};
 
 /// A message of a holder.
@@ -34,6 +34,8 @@ pub enum Up {
     Domains(Box<DomainReport>),
     /// I ask for units of this, of which I have too little to save one up.
     Units(UnitsAsked),
+    /// I have been looked at, and this is a part of what there is to see.
+    View(ViewPart),
     /// I use nothing any more, and this is the end.
     Bye,
 }
@@ -124,6 +126,8 @@ pub enum Down {
     Notice(NodeNotice),
     /// The same to a node that does not know of notices: for such a one it is a message without grants.
     NoticeInGrants(NodeNotice),
+    /// To a node: a look at it, and at those below.
+    Look(Box<Look>),
     /// Not I: ask there.
     Redirect(Leader),
 }

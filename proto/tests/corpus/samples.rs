@@ -22,7 +22,7 @@ fn ups() -> Vec<(&'static str, Up)> {
         incarnation: Some(0x1234_5678_9abc_def0),
         is_node: Some(true),
         line: Some(77),
-        features: Some(1),
+        features: Some(3),
     };
     let report = ReportRequest {
         report_id: Some(7),
@@ -63,6 +63,7 @@ fn ups() -> Vec<(&'static str, Up)> {
         ("up.bye", Up::Bye(ByeRequest {})),
         ("up.domains", Up::Domains(domains)),
         ("up.units", Up::Units(units)),
+        ("up.view", Up::View(view())),
     ]
 }
 
@@ -72,7 +73,7 @@ fn downs() -> Vec<(&'static str, Down)> {
         claims_open: Some(false),
         heartbeat_ms: Some(5_000),
         claims_open_in_ms: Some(800),
-        features: Some(1),
+        features: Some(3),
     };
     let nothing = Grants { grant: Vec::new(), server_grant: Vec::new(), notice: None };
     let news = DomainNews {
@@ -105,6 +106,7 @@ fn downs() -> Vec<(&'static str, Down)> {
         ("down.domains", Down::Domains(news)),
         ("down.units", Down::Units(units)),
         ("down.notice", Down::Notice(notice())),
+        ("down.look", Down::Look(look())),
     ]
 }
 
@@ -289,6 +291,52 @@ fn to_node() -> ServerCapacityResourceResponse {
         algorithm: Some(algorithm),
         safe_capacity: Some(2.0),
     }
+}
+
+fn look() -> Look {
+    let question = TreeQuestion { resources: Some(50), matching: Some("db/*".into()) };
+    Look {
+        id: 9,
+        kind: 1,
+        deadline_ms: 1_700,
+        most_bytes: 8 << 20,
+        most_nodes: 1_000,
+        levels: 7,
+        body: Some(question.encode_to_vec()),
+    }
+}
+
+fn view() -> ViewRequest {
+    let tokyo = ViewBelow { node: "tokyo".into(), seen: view_below::Seen::CannotBeAsked.into(), view: None };
+    let resource = TreeResource {
+        resource: "db".into(),
+        capacity: 500.0,
+        out: 420.0,
+        wants: 851.0,
+        clients: Some(45),
+        is_gauge: Some(true),
+        lease_ms: Some(21_000),
+        short: Some(80.0),
+        ghost: Some(4.0),
+        over: Some(1.0),
+        is_learning: Some(true),
+        is_in_debt: Some(true),
+    };
+    let node = TreeNode {
+        version: Some("0.1.0".into()),
+        epoch: Some(71),
+        address: Some("paris-1:15000".into()),
+        config_version: Some(42),
+        later_config: Some(43),
+        leading_ms: Some(90_000),
+        streams: Some(45),
+        older_streams: Some(2),
+        resources_in_all: Some(50),
+        age_ms: Some(400),
+        resource: vec![resource],
+    };
+    let view = View { content: Some(node.encode_to_vec()), below: vec![tokyo], unnamed: Some(2) };
+    ViewRequest { id: Some(9), part: Some(1), is_last: Some(true), body: Some(view.encode_to_vec()) }
 }
 
 fn notice() -> NodeNotice {

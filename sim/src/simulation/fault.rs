@@ -2,6 +2,7 @@
 
 mod configuration;
 mod leaders;
+mod looks;
 mod memory;
 mod pause;
 mod recalls;
@@ -78,6 +79,7 @@ impl Simulation {
             Fault::Caps => self.change_caps(),
             Fault::Recall => self.recall_some(),
             Fault::Restore => self.restore_templates(),
+            Fault::Look => self.look_at_tree(),
         }
     }
 

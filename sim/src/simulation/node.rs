@@ -223,6 +223,7 @@ impl Simulation {
                 Output::Parent(action) => self.act(Actor::Task(task), action),
             }
         }
+        self.see_views(task);
         if touched {
             self.consult(|oracle, facts| oracle.watch_node(facts, task));
         }

@@ -4,6 +4,7 @@ mod clocks;
 mod domains;
 mod kinds;
 mod limits;
+mod looks;
 mod memory;
 mod shared;
 mod templates;
@@ -113,6 +114,7 @@ fn change(seed: u64, options: &Options, plan: &mut SimulationPlan) {
     limits::limit(seed, options, plan);
     templates::follow(seed, options, plan);
     windows::keep(seed, plan);
+    looks::look(seed, options, plan);
 }
 
 /// Draws turns, bursts and legacies of all resources, and how they save small leases up.

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_proto::message::{DomainNews, DomainReport};
+use lessor_proto::message::{DomainNews, DomainReport, ViewPart};
 use lessor_proto::{Epoch, Features, ReportId, ResourceId, Time};
 
 use super::Transport;
@@ -41,6 +41,8 @@ pub(super) struct SideQueues {
     pub(super) wished: BTreeSet<ResourceId>,
     /// Units that were sent, which the program was not told of yet.
     pub(super) units: VecDeque<(ResourceId, SentUnits)>,
+    /// The parts of views, to be said on the stream when nothing else is.
+    pub(super) views: VecDeque<ViewPart>,
 }
 
 /// The stream.
@@ -112,7 +114,9 @@ impl Streams {
 
     /// Whether something beside leases is to be said on the stream.
     pub(super) fn has_unsaid(&self) -> bool {
-        self.side.as_ref().is_some_and(|side| !side.unsaid.is_empty() || !side.wished.is_empty())
+        let is_any =
+            |side: &SideQueues| !side.unsaid.is_empty() || !side.wished.is_empty() || !side.views.is_empty();
+        self.side.as_deref().is_some_and(is_any)
     }
 
     pub(super) fn is_down(&self) -> bool {

@@ -30,7 +30,7 @@ impl Session {
             Down::Domains(news) => self.streams.side_mut().news.push_back(news),
             Down::Units { resource, units, keep } => self.on_units(resource, SentUnits { units, keep }),
             // It is for the node that this is a session of.
-            Down::Notice(_) | Down::NoticeInGrants(_) => {}
+            Down::Notice(_) | Down::NoticeInGrants(_) | Down::Look(_) => {}
             Down::Redirect(leader) => self.on_redirected(now, &leader),
         }
         self.settle(now);

@@ -69,7 +69,8 @@ impl Session {
             }
             LineState::Open(open) => {
                 let spoken = self.release_up(now, open).or_else(|| self.speak(now, open));
-                spoken.or_else(|| self.ask_units_up(open)).or_else(|| self.tell_up(open))
+                let beside = spoken.or_else(|| self.ask_units_up(open)).or_else(|| self.tell_up(open));
+                beside.or_else(|| self.show_up(open))
             }
         }
     }

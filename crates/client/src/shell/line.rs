@@ -77,7 +77,7 @@ impl ParentLine {
                 self.stream = Some(self.link.open(id, &to, hello));
             }
             Action::Send { id, up } => {
-                let Some(stream) = self.stream.take_if(|stream| stream.id == id) else { return };
+                let Some(mut stream) = self.stream.take_if(|stream| stream.id == id) else { return };
                 match stream.say(&up) {
                     Ok(()) => self.stream = Some(stream),
                     Err(failure) => self.broken = Some((id, failure)),

@@ -7,6 +7,7 @@ use lessor_proto::message::{Hello, HolderKind};
 use lessor_proto::{ClientId, Incarnation, Time};
 
 use super::heartbeats::Heartbeats;
+use super::looks::Lookers;
 use super::resuming::Resuming;
 use super::waiting::Waiting;
 use crate::config::NodeConfig;
@@ -25,6 +26,8 @@ pub(super) struct HolderStreams {
     pub(super) resuming: Resuming,
     /// Claims that wait for a write.
     pub(super) waiting: Waiting,
+    /// What goes down the streams of nodes for operators.
+    pub(super) lookers: Lookers,
 }
 
 // === impl HolderStreams ===
@@ -39,6 +42,7 @@ impl HolderStreams {
             heartbeats: Heartbeats::default(),
             resuming: Resuming::default(),
             waiting: Waiting::default(),
+            lookers: Lookers::default(),
         }
     }
 

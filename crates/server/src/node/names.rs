@@ -76,12 +76,17 @@ pub struct NamesStatus {
     pub duplicates: Vec<String>,
     /// Requests of nodes above this one, which were refused.
     pub loops_refused: u64,
+    /// The names of nodes below that were heard of lately.
+    #[cfg_attr(feature = "shell", serde(skip))]
+    pub below: Vec<String>,
 }
 
 /// Names that are watched for two processes under them.
 const MOST_NAMES: usize = 10_000;
 /// For how long a life that is silent may still be one, at the least.
 const LEAST_PATIENCE: Duration = Duration::from_secs(30);
+/// Names of nodes below that are listed.
+const MOST_LISTED: usize = 1_000;
 /// Warnings that wait to be said.
 const MOST_WARNINGS: usize = 64;
 
@@ -203,7 +208,13 @@ impl Names {
             name_taken: self.taken,
             duplicates: two.map(|(name, _)| name.to_string()).collect(),
             loops_refused: self.refused,
+            below: self.below(),
         }
+    }
+
+    /// The names of nodes below that were heard of lately.
+    pub(crate) fn below(&self) -> Vec<String> {
+        self.below.keys().take(MOST_LISTED).map(ToString::to_string).collect()
     }
 
     fn warn(&mut self, warning: NameWarning) {

@@ -9,6 +9,7 @@ use lessor_proto::message::{DomainReport, Down, HolderKind};
 use lessor_proto::{ClientId, Epoch, Incarnation, ResourceId, Time};
 
 use super::{Node, NodeConfig};
+use crate::look::LookEvent;
 use crate::record::{Record, Unknown};
 use crate::repository;
 
@@ -51,6 +52,10 @@ impl Above {
         &self.session
     }
 
+    pub(super) fn session_mut(&mut self) -> &mut Session {
+        &mut self.session
+    }
+
     pub(crate) fn tell(&mut self, report: DomainReport) {
         self.session.tell(report);
     }
@@ -73,6 +78,9 @@ impl Node {
 
     /// Something came from the node above.
     pub fn on_parent(&mut self, now: Time, event: Event) {
+        if let Event::Down { id, down: Down::Look(look) } = &event {
+            self.streams.lookers.note(now, LookEvent::Asked { stream: *id, look: look.clone() });
+        }
         let outcome = match &event {
             Event::Answered { answer, .. } if answer.redirect.is_none() => {
                 self.take_notice(&answer.notice.clone().unwrap_or_default())

@@ -28,6 +28,7 @@ impl Node {
     /// Somebody has opened a stream. Another one of the same life of the same holder is dropped.
     pub fn connect(&mut self, now: Time, hello: Hello) -> Peer {
         let (peer, before) = self.streams.open(hello.clone());
+        self.note_opened(now, peer, &hello);
         self.sharing.note(now, DomainEvent::Opened { peer, hello });
         if let Some(before) = before {
             self.drop_stream(now, before);
@@ -58,6 +59,10 @@ impl Node {
             }
             Up::Units(asked) => {
                 self.on_units(now, peer, &asked);
+                true
+            }
+            Up::View(part) => {
+                self.on_view(now, peer, part);
                 true
             }
             Up::Bye => {
@@ -146,7 +151,7 @@ impl Node {
                 self.look_next(now);
                 continue;
             }
-            if self.say_domains(now) {
+            if self.say_domains(now) || self.say_looks(now) {
                 continue;
             }
             match self.poll_parent(now) {
@@ -165,7 +170,8 @@ impl Node {
         let parent = self.parent.as_ref().map(Above::next_deadline);
         let marks = self.marks.as_ref().and_then(Marks::next_deadline);
         let (streams, sharing) = (self.streams.next_deadline(), self.sharing.next_deadline());
-        earliest([resources, parent, marks, streams, sharing])
+        let looks = self.streams.lookers.next_deadline();
+        earliest([resources, parent, marks, streams, sharing, looks])
     }
 
     /// When the holder at the other end of a stream was last heard of; absent where nothing is granted on it.
@@ -336,6 +342,7 @@ impl Node {
     fn forget_stream(&mut self, now: Time, peer: Peer, stream: Stream) {
         self.streams.forget(peer, &stream);
         self.sharing.note(now, DomainEvent::Closed { peer });
+        self.note_closed(now, peer, stream.hello.kind);
         for id in stream.attached.as_slice() {
             self.with_unsaid(id, |resource, _| {
                 resource.advance(now);

@@ -16,6 +16,7 @@ mod leader_state;
 mod leadership;
 mod liveness;
 mod lookout;
+mod looks;
 mod mailbox;
 mod operators;
 mod parts;
@@ -39,20 +40,22 @@ use arc_swap::ArcSwap;
 use lessor_client::internals::clock;
 use lessor_proto::message::{Answer, Ask, Leader, Limits, Refusal, Release, WallClock, Whereabouts};
 use lessor_proto::{Epoch, Time};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tracing::{debug, warn};
 
 use self::callers::Callers;
-use self::domains::{DomainRoom, Notice};
+use self::domains::DomainRoom;
 use self::health::{BrokenNotice, Health};
 use self::hold_kind::HoldKind;
 use self::identity::TaskIdentity;
 pub(super) use self::leader_state::Upward;
-use self::leader_state::{KnownLeader, LeaderState};
+use self::leader_state::{KnownLeader, LeaderState, NoticeQueues};
 pub(super) use self::liveness::LONGEST_PAUSE;
 pub use self::liveness::NotAlive;
 use self::lookout::Lookout;
 pub use self::lookout::Summary;
+use self::looks::LookRoom;
+pub use self::looks::{FoundClient, FoundClients, TreeView};
 pub(super) use self::mailbox::{Letter, Mailbox};
 pub(in crate::shell) use self::parts::PART;
 pub use self::readiness::NotReady;
@@ -75,6 +78,8 @@ pub struct Driver {
     lookout: Lookout,
     /// Beside it: what clients tell each other of domains.
     domains: DomainRoom,
+    /// And what operators ask of the whole tree.
+    looks: LookRoom,
     identity: TaskIdentity,
     /// Until when this task may act; absent: it is the only one.
     authority: Option<Arc<Authority>>,
@@ -172,13 +177,14 @@ impl Driver {
         config: NodeConfig,
         advertise: String,
         authority: Option<Arc<Authority>>,
-        (leader_state, notices): (LeaderState, mpsc::UnboundedReceiver<Notice>),
+        (leader_state, notices): (LeaderState, NoticeQueues),
     ) -> Driver {
         Driver {
             known: leader_state.published(),
             lookout: Lookout::default(),
             leader_state: Mutex::new(leader_state),
-            domains: DomainRoom::new(notices),
+            domains: DomainRoom::new(notices.domains),
+            looks: LookRoom::new(notices.looks),
             health: Health::new(config.parent.is_some()),
             identity: TaskIdentity::new(config, advertise),
             authority,

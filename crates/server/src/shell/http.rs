@@ -1,4 +1,6 @@
-//! The pages for people and monitors: `/healthz`, `/readyz`, `/metrics`, `/status` and `/v1/explain`.
+//! The pages for people and monitors: `/healthz`, `/readyz`, `/metrics`, `/status` and those below `/v1`.
+
+mod looks;
 
 use std::io;
 use std::pin::pin;
@@ -91,6 +93,8 @@ pub(super) fn router(driver: Arc<Driver>, gate: Arc<Gate>, certificates: Arc<Cer
         .route("/metrics", get(metrics_text))
         .route("/status", get(status))
         .route("/v1/explain", get(explain))
+        .route("/v1/tree", get(looks::tree))
+        .route("/v1/find", get(looks::find))
         .with_state(PageRooms { driver, gate, metrics })
 }
 
@@ -110,6 +114,8 @@ pub(super) fn for_the_known(pages: Router) -> Router {
 const INDEX: &str = "lessor\n\n\
     /status   who has what: JSON; ?resource=NAME&matching=GLOB&order=busiest&resources=N&holders=N\n\
     /v1/explain  why a client gets what it gets: JSON; ?resource=NAME&client=ID\n\
+    /v1/tree  all nodes below, with their busiest resources: JSON; ?resources=N&matching=GLOB\n\
+    /v1/find  where a client is in the tree, and why it gets what it gets: JSON; ?resource=NAME&client=ID\n\
     /metrics  for Prometheus\n\
     /healthz  200 while the process can do its work; 503 when it has failed one of its own checks, or stands still\n\
     /readyz   200 while it takes requests; 503 with the reason when it drains, has never met the node above, or stands\n\
@@ -277,14 +283,7 @@ async fn explain(
     match rooms.driver.explain(&resource, client.as_ref()) {
         Ok(Ok(explanation)) => axum::Json(explanation).into_response(),
         Ok(Err(unknown)) => (StatusCode::NOT_FOUND, format!("{unknown}\n")).into_response(),
-        Err(Unanswered::NotLeading(leader)) => {
-            let told = serde_json::json!({"leads": false, "leader": leader.address});
-            (StatusCode::CONFLICT, axum::Json(told)).into_response()
-        }
-        Err(fault @ (Unanswered::Late | Unanswered::Ending)) => {
-            (StatusCode::SERVICE_UNAVAILABLE, format!("{fault}\n")).into_response()
-        }
-        Err(fault) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{fault}\n")).into_response(),
+        Err(fault) => looks::unanswered_page(fault),
     }
 }
 

@@ -228,6 +228,7 @@ impl Start {
             tokio::spawn(driver().keep_time(stopped())),
             tokio::spawn(driver().keep_domains(stopped())),
             tokio::spawn(driver().keep_lookout(stopped())),
+            tokio::spawn(driver().keep_looks(stopped())),
         ];
         self.tasks.extend(kept);
     }

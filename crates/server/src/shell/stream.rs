@@ -225,6 +225,9 @@ impl Line {
                     key.into_iter().for_each(|key| driver.domains_ready(key));
                     return Poll::Ready(Some(Ok(self.said(driver, &Down::Domains(news)))));
                 }
+                (Letter::Look(look), _) => {
+                    return Poll::Ready(Some(Ok(self.said(driver, &Down::Look(look)))));
+                }
                 (Letter::Down(down), key) => {
                     let next = key.map_or(Ok(()), |key| driver.ready(key));
                     let next = next.map_err(|fault| unanswered(driver, fault));
@@ -310,6 +313,10 @@ impl Line {
                     (Ok(None), _) => return None,
                     (Ok(Some(Up::Domains(report))), _) => {
                         driver.receive_domains(key, report);
+                        return None;
+                    }
+                    (Ok(Some(Up::View(part))), _) => {
+                        driver.receive_view(key, part);
                         return None;
                     }
                     (Ok(Some(up)), _) => {

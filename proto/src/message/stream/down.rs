@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::said;
 use crate::message::refusal::Malformed;
-use crate::message::{DomainNews, Down, Grant, HolderKind, Leader, NodeNotice, WallClock, Welcome};
+use crate::message::{DomainNews, Down, Grant, HolderKind, Leader, Look, NodeNotice, WallClock, Welcome};
 use crate::name::{BadName, ResourceId};
 use crate::wire::session_down::Message;
 use crate::{Epoch, Features, ReportId, wire};
@@ -48,6 +48,7 @@ impl Down {
             Down::NoticeInGrants(notice) => {
                 Message::Grants(wire::Grants { notice: Some(notice.to_wire()), ..wire::Grants::default() })
             }
+            Down::Look(look) => Message::Look(look.to_wire()),
             Down::Redirect(leader) => Message::Redirect(leader.to_wire()),
         };
         wire::SessionDown { message: Some(message) }
@@ -58,6 +59,7 @@ impl Down {
     pub fn needs(&self) -> Features {
         match self {
             Down::Notice(_) => Features::NOTICE,
+            Down::Look(_) => Features::LOOKS,
             Down::Welcome(_)
             | Down::Grants(_)
             | Down::Renewed { .. }
@@ -115,6 +117,7 @@ impl Down {
                 }
             }
             Message::Notice(notice) => Down::Notice(NodeNotice::from_wire(notice)?),
+            Message::Look(look) => Down::Look(Box::new(Look::from_wire(look))),
             Message::Redirect(leader) => Down::Redirect(Leader::from_wire(leader)),
         }))
     }

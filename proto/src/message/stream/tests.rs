@@ -9,7 +9,9 @@ use proptest::prelude::*;
 use prost::Message as _;
 
 use super::*;
-use crate::message::{Band, Bands, BoundBy, Has, Limits, Order, Sharing, UseWindow, WallClock};
+use crate::message::{
+    Band, Bands, BoundBy, Has, Limits, LookKind, Order, Sharing, UseWindow, ViewBounds, WallClock,
+};
 use crate::wire::session_up_request::Message;
 use crate::{Amount, Epoch, Features, Incarnation, ReportId, wire};
 
@@ -298,8 +300,27 @@ fn up(kind: HolderKind) -> impl Strategy<Value = Up> {
             Up::Release { id: ReportId(id), resources: resources.collect() }
         }),
         Just(Up::Bye),
+        any_view().prop_map(Up::View),
         domains::any_report(),
     ]
+}
+
+fn any_view() -> impl Strategy<Value = ViewPart> {
+    (any::<u64>(), any::<u32>(), any::<bool>(), vec(any::<u8>(), 0..64))
+        .prop_map(|(id, part, is_last, body)| ViewPart { id, part, is_last, body })
+}
+
+fn any_look() -> impl Strategy<Value = Look> {
+    let bounds = (any::<u32>(), any::<u32>(), any::<u32>());
+    (any::<u64>(), any::<u32>(), any::<u32>(), bounds, vec(any::<u8>(), 0..64)).prop_map(
+        |(id, kind, millis, (bytes, nodes, levels), body)| Look {
+            id,
+            kind: LookKind::numbered(kind),
+            patience: Duration::from_millis(millis.into()),
+            bounds: ViewBounds { bytes: bytes as usize, nodes: nodes as usize, levels },
+            body,
+        },
+    )
 }
 
 fn any_hello() -> impl Strategy<Value = Hello> {
@@ -377,6 +398,7 @@ fn down(to: HolderKind) -> impl Strategy<Value = Down> {
             true => Down::Notice(notice),
             false => Down::NoticeInGrants(notice),
         }),
+        any_look().prop_map(|look| Down::Look(Box::new(look))),
         domains::any_news(),
     ]
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 use super::said;
 use crate::message::ask::report;
 use crate::message::refusal::{Limits, Refusal};
-use crate::message::{DomainReport, Hello, HolderKind, Report, StreamReport, UnitsAsked, Up, field};
+use crate::message::{
+    DomainReport, Hello, HolderKind, Report, StreamReport, UnitsAsked, Up, ViewPart, field,
+};
 use crate::wire::session_up_request::Message;
 use crate::{ClientId, Epoch, Features, Incarnation, ReportId, wire};
 
@@ -32,6 +34,7 @@ impl Up {
             Message::Domains(report) => {
                 DomainReport::from_wire(report, limits).map(|report| Up::Domains(Box::new(report)))
             }
+            Message::View(view) => ViewPart::from_wire(view).map(Up::View),
         };
         up.map(Some)
     }
@@ -43,6 +46,7 @@ impl Up {
             Up::Hello(_) | Up::Report(_) | Up::Release { .. } | Up::Domains(_) | Up::Units(_) | Up::Bye => {
                 Features::BASE
             }
+            Up::View(_) => Features::LOOKS,
         }
     }
 
@@ -59,6 +63,7 @@ impl Up {
             Up::Bye => Message::Bye(wire::ByeRequest {}),
             Up::Domains(report) => Message::Domains(report.to_wire()),
             Up::Units(units) => Message::Units(units.to_wire()),
+            Up::View(view) => Message::View(view.to_wire()),
         };
         wire::SessionUpRequest { message: Some(message) }
     }
@@ -72,6 +77,7 @@ fn out_of_turn(message: &Message, wanted: &str) -> Refusal {
         Message::Bye(_) => "is a bye",
         Message::Domains(_) => "is of domains",
         Message::Units(_) => "is of units",
+        Message::View(_) => "is a view",
     };
     Refusal::invalid("message", found, wanted)
 }

@@ -29,6 +29,8 @@ pub(in crate::shell) enum HoldKind {
     Status,
     /// An explanation for an operator.
     Explain,
+    /// Something of a look.
+    Look,
 }
 
 // === impl HoldKind ===
@@ -37,7 +39,7 @@ impl Label for HoldKind {
     const NAME: &'static str = "kind";
     const VALUES: &'static [&'static str] = &[
         "ask", "release", "report", "stream", "turn", "parent", "election", "reload", "recall", "clean_up",
-        "status", "explain",
+        "status", "explain", "look",
     ];
 
     fn place(self) -> usize {

@@ -30,6 +30,11 @@ impl TaskIdentity {
         (&self.build, &self.config.name, above)
     }
 
+    /// The address that clients are told.
+    pub(super) fn address(&self) -> &str {
+        &self.advertise
+    }
+
     /// This task as the leader.
     pub(super) fn as_leader(&self) -> Leader {
         Leader::at(self.advertise.clone())

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use lessor_client::internals::clock;
 use lessor_client::internals::session::{self, Action};
-use lessor_proto::message::{Down, Hello, Leader, Refusal};
+use lessor_proto::message::{Down, Hello, HolderKind, Leader, Refusal};
 use lessor_proto::{Epoch, Time};
 use tokio::sync::mpsc;
 use tracing::{error, warn};
 
 use super::domains::Notice;
+use super::looks::LookNotice;
 use super::mailbox::Mailbox;
 use super::stream_key::StreamKey;
 use crate::marks::MarkWrite;
@@ -41,6 +42,12 @@ pub(super) struct KnownLeader {
     pub(super) name_loop: Option<String>,
 }
 
+/// The queues of what the leader state tells those who work beside it.
+pub(super) struct NoticeQueues {
+    pub(super) domains: mpsc::UnboundedReceiver<Notice>,
+    pub(super) looks: mpsc::UnboundedReceiver<LookNotice>,
+}
+
 /// The node and the mailboxes of its streams.
 pub(super) struct LeaderState {
     /// Absent while another task leads.
@@ -64,6 +71,10 @@ pub(super) struct LeaderState {
     notices: mpsc::UnboundedSender<Notice>,
     /// It was told something.
     has_noted: bool,
+    /// To the looks.
+    look_notices: mpsc::UnboundedSender<LookNotice>,
+    /// They were told something.
+    has_look_noted: bool,
     /// To whoever writes the record for successors.
     pub(super) record: Option<mpsc::UnboundedSender<(Epoch, MarkWrite)>>,
 }
@@ -76,9 +87,10 @@ impl LeaderState {
         leader: Leader,
         repository: Repository,
         limit: usize,
-    ) -> (LeaderState, mpsc::UnboundedReceiver<Notice>) {
+    ) -> (LeaderState, NoticeQueues) {
         let epoch = node.as_ref().map(Node::epoch);
-        let (notices, heard) = mpsc::unbounded_channel();
+        let (notices, domains) = mpsc::unbounded_channel();
+        let (look_notices, looks) = mpsc::unbounded_channel();
         let mut leader_state = LeaderState {
             node: None,
             known: Arc::new(ArcSwap::from_pointee(KnownLeader { leader, epoch, ..KnownLeader::default() })),
@@ -91,18 +103,22 @@ impl LeaderState {
             upward: None,
             notices,
             has_noted: false,
+            look_notices,
+            has_look_noted: false,
             record: None,
         };
         if let Some(node) = node {
             leader_state.set_node(node);
         }
-        (leader_state, heard)
+        (leader_state, NoticeQueues { domains, looks })
     }
 
     /// This task leads with `node`, whose domains are synchronised beside it.
     pub(super) fn set_node(&mut self, mut node: Node) {
         let sync = node.take_domain_sync();
         self.note(Notice::Anew(self.term, Box::new(sync)));
+        let looks = node.take_looks();
+        self.note_look(LookNotice::Anew(self.term, Box::new(looks)));
         self.node = Some(node);
         self.publish(|known| known.is_here = true);
     }
@@ -110,6 +126,17 @@ impl LeaderState {
     /// Whether the synchronisation of domains was told something since this was last asked.
     pub(super) fn has_noted(&mut self) -> bool {
         std::mem::take(&mut self.has_noted)
+    }
+
+    /// The same of looks.
+    pub(super) fn has_look_noted(&mut self) -> bool {
+        std::mem::take(&mut self.has_look_noted)
+    }
+
+    fn note_look(&mut self, notice: LookNotice) {
+        self.has_look_noted = true;
+        // Nobody hears of it when the server has ended.
+        let _ = self.look_notices.send(notice);
     }
 
     fn note(&mut self, notice: Notice) {
@@ -123,6 +150,7 @@ impl LeaderState {
         self.node = None;
         self.term += 1;
         self.note(Notice::Anew(self.term, Box::default()));
+        self.note_look(LookNotice::Anew(self.term, Box::default()));
         for (_, outlet) in std::mem::take(&mut self.outlets).iter() {
             // Who has not read the last message yet finds out when the stream ends.
             let _ = outlet.0.put(Down::Redirect(leader.clone()));
@@ -204,8 +232,12 @@ impl LeaderState {
         }
         let node = self.node.as_mut().expect("looked at before");
         node.check_hello(&hello)?;
+        let is_node = hello.kind == HolderKind::Node;
         let peer = node.connect(now, hello);
         let mailbox = Arc::new(Mailbox::default());
+        if is_node {
+            self.note_look(LookNotice::Connected(peer, Arc::clone(&mailbox)));
+        }
         self.outlets.insert(peer, Outlet(Arc::clone(&mailbox)));
         self.note(Notice::Connected(peer, Arc::clone(&mailbox)));
         Ok((StreamKey::new(self.term, peer), mailbox))
@@ -281,6 +313,11 @@ impl LeaderState {
             self.has_noted = true;
             // Nobody hears of it when the server has ended.
             let _ = self.notices.send(Notice::Event(event));
+        }
+        while let Some(event) = node.next_look_event() {
+            self.has_look_noted = true;
+            // Nobody hears of it when the server has ended.
+            let _ = self.look_notices.send(LookNotice::Event(event));
         }
         while let Some(warning) = node.next_name_warning() {
             warn_of_name(&warning);

@@ -7,7 +7,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use lessor_proto::message::{DomainNews, Down};
+use lessor_proto::message::{DomainNews, Down, Look};
 
 /// The messages that wait to go down one stream.
 #[derive(Debug, Default)]
@@ -19,6 +19,8 @@ struct Letters {
     down: Option<Down>,
     /// The message of the synchronisation of domains.
     news: Option<Box<DomainNews>>,
+    /// The look of whoever asks the whole tree something, which goes down behind all else.
+    look: Option<Box<Look>>,
     /// Nothing comes after what is there.
     is_closed: bool,
     reader: Option<Waker>,
@@ -33,6 +35,8 @@ pub(in crate::shell) enum Letter {
     Down(Down),
     /// News of domains.
     News(Box<DomainNews>),
+    /// A look.
+    Look(Box<Look>),
     /// Nothing yet.
     None,
     /// Nothing any more.
@@ -53,7 +57,7 @@ impl Mailbox {
         has_room
     }
 
-    /// Whether there is something in it.
+    /// Whether there is something in it that leases or domains have to say.
     pub(in crate::shell) fn is_filled(&self) -> bool {
         let letters = self.letters();
         letters.down.is_some() || letters.news.is_some()
@@ -68,6 +72,13 @@ impl Mailbox {
     pub(super) fn put_news(&self, news: Box<DomainNews>) {
         let mut letters = self.letters();
         letters.news = Some(news);
+        letters.wake();
+    }
+
+    /// Puts in a look, in place of one that has not been taken.
+    pub(super) fn put_look(&self, look: Box<Look>) {
+        let mut letters = self.letters();
+        letters.look = Some(look);
         letters.wake();
     }
 
@@ -88,14 +99,14 @@ impl Mailbox {
         match letters.down.take() {
             Some(down) => Letter::Down(down),
             None if letters.is_closed => Letter::End,
-            None => Letter::None,
+            None => letters.look.take().map_or(Letter::None, Letter::Look),
         }
     }
 
     /// Waits until there is something to take out.
     pub(in crate::shell) fn poll_filled(&self, cx: &Context<'_>) -> Poll<()> {
         let mut letters = self.letters();
-        if letters.down.is_some() || letters.news.is_some() || letters.is_closed {
+        if letters.is_any() {
             return Poll::Ready(());
         }
         letters.is_awaited = true;
@@ -115,6 +126,11 @@ impl Mailbox {
 // === impl Letters ===
 
 impl Letters {
+    /// Whether the reader has something to take, be it the end.
+    fn is_any(&self) -> bool {
+        self.down.is_some() || self.news.is_some() || self.look.is_some() || self.is_closed
+    }
+
     fn wake(&mut self) {
         if std::mem::take(&mut self.is_awaited)
             && let Some(reader) = &self.reader

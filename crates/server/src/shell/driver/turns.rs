@@ -211,6 +211,9 @@ impl Driver {
             if leader_state.has_noted() {
                 self.domains.notifier.notify_one();
             }
+            if leader_state.has_look_noted() {
+                self.looks.notify();
+            }
             let node = leader_state.node.as_ref();
             let due = node.and_then(Node::next_deadline);
             // A deadline that has passed must not keep a processor busy.
