@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 use clap::{ArgGroup, Args};
 use lessor_client::Transport;
 use lessor_client::internals::clock;
-use lessor_proto::{Amount, ClientId, Epoch};
+use lessor_proto::{Amount, ClientId, Epoch, Features};
 use lessor_server::election::record::next_epoch;
 use lessor_server::node::{LearningTimes, NodeConfig, ParentConfig};
 use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
@@ -85,6 +85,9 @@ pub(crate) struct Serve {
     tls: TlsFlags,
     #[command(flatten)]
     limits: Limits,
+    /// As an earlier version whose streams know these kinds of message, as bits: for tests
+    #[arg(long, hide = true)]
+    pretend_stream_features: Option<u32>,
     /// The format of log lines; RUST_LOG says which lines there are
     #[arg(long, env = "LESSOR_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
     log_format: LogFormat,
@@ -301,6 +304,7 @@ impl Serve {
             transport: Transport::Stream,
             eager: true,
         });
+        config.features = self.pretend_stream_features.map_or(config.features, Features::from_bits);
         config.unknown_names = self.honour_unknown.then(|| Arc::new(whatever_is_wanted()));
         config
     }

@@ -23,10 +23,11 @@ use std::time::Duration;
 use lessor_proto::Time;
 use lessor_proto::message::{Look, ViewBounds, ViewPart};
 use lessor_proto::wire::view_below::Seen;
+use serde_json::Value;
 
 use self::child::{ChildLine, Progress};
 pub use self::event::{LookEvent, LookOutput, LookPassing, LookQuestion, NodeContent};
-use self::frame::{MOST_LEVELS, PackedView};
+use self::frame::{MOST_LEVELS, PackedView, plain};
 pub use self::frame::{ViewBranch, ViewTree};
 use self::running::{ChildView, LookAsker, RunningLook};
 use crate::streams::Peer;
@@ -48,6 +49,19 @@ struct KeptView {
     question: LookQuestion,
     view: Arc<PackedView>,
     until: Time,
+}
+
+/// The JSON that another node has said, without what would steer a terminal.
+#[must_use]
+pub fn readable(said: Value) -> Value {
+    match said {
+        Value::String(text) => Value::String(plain(&text)),
+        Value::Array(all) => all.into_iter().map(readable).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, value)| (plain(&name), readable(value))).collect()
+        }
+        other => other,
+    }
 }
 
 /// Why nobody is asked.

@@ -18,6 +18,7 @@ mod idle;
 mod kinds;
 mod learning;
 mod limits;
+mod looks;
 mod memory;
 mod monitors;
 mod names;

@@ -66,7 +66,7 @@ impl ViewTree {
                 Some(None) => (Seen::Malformed, None),
                 None => (seen, None),
             };
-            ViewBranch { node: below.node, seen, view }
+            ViewBranch { node: plain(&below.node), seen, view }
         };
         let below = below.into_iter().map(branch).collect();
         Some(ViewTree { content, below, unnamed: unnamed.unwrap_or(0) as usize })
@@ -120,6 +120,14 @@ impl PackedView {
     }
 }
 
+/// A text that another node has said, without what would steer a terminal, and no longer than a name.
+pub(super) fn plain(text: &str) -> String {
+    let readable = |letter: char| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter };
+    text.chars().take(LONGEST_TEXT).map(readable).collect()
+}
+
+/// Letters in a text that another node has said.
+const LONGEST_TEXT: usize = 4_096;
 /// Levels of a tree that is looked at.
 pub(super) const MOST_LEVELS: u32 = 16;
 

@@ -1,7 +1,8 @@
 //! Tests of looks: who is asked what, who waits for it, and what is shown when somebody does not answer.
 
 use lessor_proto::message::{Hello, HolderKind, LookKind};
-use lessor_proto::{ClientId, Incarnation};
+use lessor_proto::{ClientId, Incarnation, wire};
+use prost::Message as _;
 
 use super::*;
 
@@ -266,6 +267,21 @@ fn a_view_stays_within_its_bounds() {
     let seen: Vec<Seen> = view.below.iter().map(|branch| branch.seen).collect();
     assert_eq!(seen[..3], [Seen::LeftOut, Seen::LeftOut, Seen::Silent]);
     assert_eq!((view.below.len(), view.unnamed), (30, 10));
+}
+
+#[test]
+fn what_a_node_says_of_itself_steers_no_terminal() {
+    let row = wire::TreeResource { resource: "db\u{1b}[2J".into(), capacity: 1.0, ..Default::default() };
+    let node = wire::TreeNode { version: Some("1\u{9b}".into()), resource: vec![row], ..Default::default() };
+    let below = wire::ViewBelow { node: "par\u{7}is".into(), seen: Seen::Silent.into(), view: None };
+    let view = wire::View { content: Some(node.encode_to_vec()), below: vec![below], unnamed: None };
+    let view = ViewTree::read(&view.encode_to_vec(), 1).unwrap();
+    let tree = tree::NodeBranch::of("root".to_owned(), view);
+    let figures = tree.figures.unwrap();
+    assert_eq!((figures.version.as_str(), figures.resources[0].resource.as_str()), ("1\u{fffd}", "db\u{fffd}[2J"));
+    assert_eq!(tree.below[0].node, "par\u{fffd}is");
+    let said = serde_json::json!({"a\u{1b}": ["b\u{1b}", 1.5]});
+    assert_eq!(readable(said), serde_json::json!({"a\u{fffd}": ["b\u{fffd}", 1.5]}));
 }
 
 #[test]

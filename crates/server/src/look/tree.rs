@@ -4,7 +4,7 @@ use lessor_proto::wire;
 use lessor_proto::wire::view_below::Seen;
 use prost::Message;
 
-use super::frame::{ViewBranch, ViewTree};
+use super::frame::{ViewBranch, ViewTree, plain};
 use crate::node::{NodeStatus, ResourceRow};
 use crate::repository::Glob;
 
@@ -295,9 +295,9 @@ impl NodeSeen {
 impl NodeFigures {
     fn of(node: wire::TreeNode) -> NodeFigures {
         NodeFigures {
-            version: node.version.unwrap_or_default(),
+            version: plain(&node.version.unwrap_or_default()),
             epoch: node.epoch.unwrap_or_default(),
-            address: node.address.unwrap_or_default(),
+            address: plain(&node.address.unwrap_or_default()),
             config_version: node.config_version.unwrap_or_default(),
             later_config: node.later_config,
             leading_seconds: seconds(node.leading_ms.unwrap_or_default()),
@@ -315,7 +315,7 @@ impl NodeFigures {
 impl ResourceFigures {
     fn of(row: wire::TreeResource) -> ResourceFigures {
         ResourceFigures {
-            resource: row.resource,
+            resource: plain(&row.resource),
             kind: if row.is_gauge == Some(true) { "gauge" } else { "rate" },
             capacity: row.capacity,
             out: row.out,

@@ -21,6 +21,7 @@ mod legacy;
 mod liars;
 mod listeners;
 mod loans;
+mod looks;
 mod marks;
 mod names;
 mod other_kind;

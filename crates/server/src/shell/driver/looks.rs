@@ -241,7 +241,8 @@ fn find_in(view: &ViewTree, way: &mut Vec<String>, found: &mut Vec<Vec<String>>)
 
 /// The explanations of a view, from the first node down.
 fn gather(view: ViewTree, chain: &mut Vec<Value>) {
-    chain.extend(view.content.and_then(|content| serde_json::from_slice(&content).ok()));
+    let said = view.content.and_then(|content| serde_json::from_slice(&content).ok());
+    chain.extend(said.map(look::readable));
     for branch in view.below {
         if let Some(below) = branch.view {
             gather(below, chain);
