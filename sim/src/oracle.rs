@@ -44,10 +44,7 @@ use self::windows::UsesMade;
 #[derive(Debug)]
 pub(crate) struct Oracle {
     resources: usize,
-    /// The sum of what clients believe they hold, for each resource, in millionths.
-    totals: Vec<u128>,
-    /// The same of those below each site: by site, then by resource.
-    below: Vec<u128>,
+    sums: BeliefSums,
     limits: Vec<Limit>,
     flows: Vec<Flow>,
     kinds: Vec<Counted>,
@@ -62,12 +59,28 @@ pub(crate) struct Oracle {
     /// The grants in the message that is being taken in.
     pub(crate) delivery: Vec<Delivery>,
     broken: Option<(Rule, String)>,
-    /// The tasks and sites that an event has touched: tasks whose nodes acted, sites whose clients believe
-    /// something else, and sites where something may have become of a candidate.
-    acted: Vec<u32>,
-    stirred: Vec<u32>,
-    pub(crate) voted: Vec<u32>,
+    pub(crate) touched: Touched,
+}
+
+/// The sums of what clients believe they hold, in millionths.
+#[derive(Debug)]
+struct BeliefSums {
+    /// For each resource.
+    totals: Vec<u128>,
+    /// The same of those below each site: by site, then by resource.
+    below: Vec<u128>,
     until_recount: u32,
+}
+
+/// The tasks and sites that an event has touched.
+#[derive(Default, Debug)]
+pub(crate) struct Touched {
+    /// Tasks whose nodes acted.
+    acted: Vec<u32>,
+    /// Sites whose clients believe something else.
+    stirred: Vec<u32>,
+    /// Sites where something may have become of a candidate.
+    pub(crate) voted: Vec<u32>,
     /// Whether the event is one of servers alone, which changes nothing of what clients believe.
     pub(crate) is_of_servers: bool,
 }
@@ -88,8 +101,11 @@ impl Oracle {
         let tasks: usize = sites.iter().map(|site| usize::from(site.tasks)).sum();
         Oracle {
             resources,
-            totals: vec![0; resources],
-            below: vec![0; resources * sites.len()],
+            sums: BeliefSums {
+                totals: vec![0; resources],
+                below: vec![0; resources * sites.len()],
+                until_recount: 0,
+            },
             limits: vec![Limit::default(); resources],
             flows: vec![Flow::default(); resources],
             kinds: Vec::new(),
@@ -99,11 +115,7 @@ impl Oracle {
             judge: None,
             delivery: Vec::new(),
             broken: None,
-            acted: Vec::new(),
-            stirred: Vec::new(),
-            voted: Vec::new(),
-            until_recount: 0,
-            is_of_servers: false,
+            touched: Touched::default(),
         }
     }
 
@@ -117,7 +129,7 @@ impl Oracle {
     }
 
     pub(crate) fn total(&self, resource: u16) -> u128 {
-        self.totals[usize::from(resource)]
+        self.sums.totals[usize::from(resource)]
     }
 
     pub(crate) fn first_capacity(&self, resource: usize) -> u64 {
@@ -155,13 +167,13 @@ impl Oracle {
     /// Notes that a client at a site uses so much of a resource in place of what it did `before`.
     pub(crate) fn count(&mut self, sites: &[Site], site: u32, resource: u16, (before, counted): (u64, u64)) {
         let swap = |sum: &mut u128| *sum = *sum + u128::from(counted) - u128::from(before);
-        swap(&mut self.totals[usize::from(resource)]);
-        let way = std::iter::successors(Some(site), |&site| sites[site as usize].parent);
+        swap(&mut self.sums.totals[usize::from(resource)]);
+        let way = std::iter::successors(Some(site), |&site| sites[site as usize].kin.parent);
         for site in way {
             let index = self.at(site, resource);
-            swap(&mut self.below[index]);
+            swap(&mut self.sums.below[index]);
         }
-        self.stirred.push(site);
+        self.touched.stirred.push(site);
     }
 
     /// The number of something that is kept for each site, or each task, and each resource.
@@ -176,7 +188,7 @@ impl Oracle {
     /// Looks at what an event has changed. Whether it is time to look at everything, which is done site by site.
     pub(crate) fn look(&mut self, facts: &Facts<'_>) -> bool {
         self.check_sums(facts);
-        for site in std::mem::take(&mut self.voted) {
+        for site in std::mem::take(&mut self.touched.voted) {
             self.check_authority(facts, site);
         }
         match facts.rules.watch {
@@ -185,9 +197,9 @@ impl Oracle {
                 false
             }
             Scrutiny::Loose(every) => {
-                self.until_recount += 1;
-                let is_time = self.until_recount >= every;
-                self.until_recount *= u32::from(!is_time);
+                self.sums.until_recount += 1;
+                let is_time = self.sums.until_recount >= every;
+                self.sums.until_recount *= u32::from(!is_time);
                 is_time
             }
         }
@@ -195,15 +207,15 @@ impl Oracle {
 
     /// The first breach since it was asked last, when all has been looked at that an event has touched.
     pub(crate) fn verdict(&mut self) -> Option<(Rule, String)> {
-        self.acted.clear();
-        self.stirred.clear();
+        self.touched.acted.clear();
+        self.touched.stirred.clear();
         self.broken.take()
     }
 
     /// The promise: all beliefs together are within what there is.
     fn check_sums(&mut self, facts: &Facts<'_>) {
         let now = facts.now;
-        let Oracle { totals, limits, kinds, broken, .. } = self;
+        let Oracle { sums: BeliefSums { totals, .. }, limits, kinds, broken, .. } = self;
         for (index, (total, limit)) in totals.iter().zip(limits).enumerate() {
             if kinds[index].has_units() && *total > u128::from(limit.now) {
                 // Units that were recalled may be used as long as their lease is renewed; nothing is granted meanwhile (I5).
@@ -220,36 +232,36 @@ impl Oracle {
 
     /// The sites that an event has touched, and what they compare with.
     fn check_touched(&mut self, facts: &Facts<'_>) {
-        if !self.is_of_servers {
+        if !self.touched.is_of_servers {
             self.recount_all(facts);
         }
         self.check_kinds(facts);
-        let acted = std::mem::take(&mut self.acted);
+        let acted = std::mem::take(&mut self.touched.acted);
         for &task in &acted {
             let site = facts.tasks[task as usize].site;
             (0..facts.resources.len() as u16)
                 .for_each(|resource| self.check_node(facts, task, resource, true));
             self.check_authority(facts, site);
             // Its holders' leases are compared with the books of their grantor.
-            let children = facts.sites[site as usize].children.clone();
+            let children = facts.sites[site as usize].kin.children.clone();
             for child in children {
                 (0..facts.resources.len() as u16)
                     .for_each(|resource| self.check_edge(facts, child, resource));
             }
             (0..facts.resources.len() as u16).for_each(|resource| self.check_edge(facts, site, resource));
         }
-        self.acted = acted;
-        let mut stirred = std::mem::take(&mut self.stirred);
+        self.touched.acted = acted;
+        let mut stirred = std::mem::take(&mut self.touched.stirred);
         stirred.sort_unstable();
         stirred.dedup();
         for &site in &stirred {
             let mut at = Some(site);
             while let Some(site) = at {
                 self.check_site(facts, site);
-                at = facts.sites[site as usize].parent;
+                at = facts.sites[site as usize].kin.parent;
             }
         }
-        self.stirred = stirred;
+        self.touched.stirred = stirred;
     }
 
     pub(crate) fn check_site(&mut self, facts: &Facts<'_>, site: u32) {

@@ -112,7 +112,7 @@ impl Simulation {
                 self.oracle.fail(21, || format!("{event:?} comes again and again at one moment"));
             }
             self.look_ahead();
-            self.oracle.is_of_servers = event.is_of_servers();
+            self.oracle.touched.is_of_servers = event.is_of_servers();
             self.happen(event);
             self.consult(Oracle::watch_links);
             self.tell_news(observer);

@@ -24,15 +24,9 @@ use crate::stream::StreamRef;
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) name: Arc<str>,
-    pub(crate) parent: Option<u32>,
-    pub(crate) children: Vec<u32>,
-    pub(crate) clients: Vec<u32>,
-    pub(crate) transport: Transport,
-    pub(crate) streams: bool,
-    /// The terms of its leases, as configured.
-    pub(crate) terms: Terms,
-    /// The longest lease that any leader was told to grant.
-    pub(crate) longest_lease: Duration,
+    pub(crate) kin: Kin,
+    pub(crate) upward: UpwardWay,
+    pub(crate) lengths: LeaseLengths,
     /// Its tasks, in the list of all tasks.
     pub(crate) tasks: Range<u32>,
     /// The task whose epoch is the last that has begun, until that ends. Others may act beside it, for as long as its
@@ -40,22 +34,59 @@ pub(crate) struct Site {
     pub(crate) head: Option<u32>,
     /// The greatest epoch in which a task was told to lead.
     pub(crate) epoch: Epoch,
-    /// The time for which a leader goes on unseen.
-    pub(crate) authority: Duration,
     /// Until when something may be out of which no record of it tells: of before the first epoch that went by that.
     pub(crate) learns_until: Time,
     /// The way in which it remembers.
     pub(crate) keeps: Keeps,
     /// The disk of a server that is alone.
     pub(crate) directory: Directory,
+    pub(crate) figures: SiteFigures,
+    pub(crate) door: Door,
+}
+
+/// The place of a site in the tree.
+#[derive(Debug)]
+pub(crate) struct Kin {
+    pub(crate) parent: Option<u32>,
+    pub(crate) children: Vec<u32>,
+    pub(crate) clients: Vec<u32>,
+}
+
+/// The way in which a site asks the one above.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UpwardWay {
+    pub(crate) transport: Transport,
+    /// Whether its servers take streams.
+    pub(crate) streams: bool,
+}
+
+/// The lengths of what a site grants, and for which its leaders may act.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LeaseLengths {
+    /// The terms of its leases, as configured.
+    pub(crate) terms: Terms,
+    /// The longest lease that any leader was told to grant.
+    pub(crate) longest_lease: Duration,
+    /// The time for which a leader goes on unseen.
+    pub(crate) authority: Duration,
+}
+
+/// The figures of a site.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct SiteFigures {
     /// The number of times that a leader had something written.
     pub(crate) writes: u64,
     /// The number of grants that its leaders made on streams.
     pub(crate) grants: u64,
+}
+
+/// The way between a site and all below it.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Door {
     /// Until when nothing from below gets in.
-    pub(crate) door_in: Time,
+    pub(crate) shut_in: Time,
     /// And until when nothing gets out to those below.
-    pub(crate) door_out: Time,
+    pub(crate) shut_out: Time,
 }
 
 /// One task of a site.
@@ -77,14 +108,26 @@ pub(crate) struct Task {
     pub(crate) knows: message::Leader,
     /// The number of processes that have begun there. An answer of etcd to another process is not heard.
     pub(crate) births: u32,
+    pub(crate) editions: TaskEditions,
+    /// Whether it has what was in force.
+    pub(crate) lag: Option<Lag>,
+    pub(crate) etcd: EtcdWay,
+}
+
+/// The editions that a task has read.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct TaskEditions {
     /// The edition of the configuration that it has been told, where there are any.
     pub(crate) edition: usize,
     /// The edition of the rules of access that it has read, where there are any.
     pub(crate) rules: usize,
-    /// Whether it has what was in force.
-    pub(crate) lag: Option<Lag>,
+}
+
+/// The way between a task and etcd.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct EtcdWay {
     /// Until when nothing gets from it to etcd, nor back.
-    pub(crate) etcd_cut: Time,
+    pub(crate) cut: Time,
     /// The watches that it has at etcd.
     pub(crate) watching: BTreeSet<u64>,
     /// The time at which the latest news on a watch is seen: news comes in order.
@@ -103,14 +146,8 @@ pub(crate) struct Leadership {
     pub(crate) rights: BTreeMap<Peer, PeerRights>,
     /// The record that it found written.
     pub(crate) read: Record,
-    /// When its predecessor is certainly silent, by its clock.
-    pub(crate) opens: Time,
-    /// When nothing of earlier epochs is in use any more, likewise.
-    pub(crate) ghost_end: Time,
-    /// When nothing of those before its predecessor is: of floors as the second.
-    pub(crate) rest_end: [Time; 2],
-    /// It knows nothing of those before it, and learns from holders what they have.
-    pub(crate) learns: bool,
+    /// The end of what those before it have left.
+    pub(crate) left: LeftBehind,
     /// The journal of its state directory, if it keeps one.
     pub(crate) journal: Option<Journal>,
     /// The write that it has asked for: the candidate's ticket of it, and the node's.
@@ -123,6 +160,19 @@ pub(crate) struct Leadership {
     pub(crate) made_before: BTreeMap<Peer, usize>,
 }
 
+/// The end of what earlier leaders have left, by the clock of the one that leads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LeftBehind {
+    /// When its predecessor is certainly silent.
+    pub(crate) opens: Time,
+    /// When nothing of earlier epochs is in use any more.
+    pub(crate) ghost_end: Time,
+    /// When nothing of those before its predecessor is: of floors as the second.
+    pub(crate) rest_end: [Time; 2],
+    /// It knows nothing of those before it, and learns from holders what they have.
+    pub(crate) learns: bool,
+}
+
 /// Floors last for so many leases.
 pub(crate) const FLOOR_LEASES: u32 = 10;
 
@@ -131,7 +181,11 @@ pub(crate) const FLOOR_LEASES: u32 = 10;
 impl Site {
     /// The longest lease of `resource` that any leader was told to grant.
     pub(crate) fn longest(&self, resource: &ResourceId) -> Duration {
-        if resource.is_floor() { self.longest_lease * FLOOR_LEASES } else { self.longest_lease }
+        if resource.is_floor() {
+            self.lengths.longest_lease * FLOOR_LEASES
+        } else {
+            self.lengths.longest_lease
+        }
     }
 }
 
@@ -149,12 +203,9 @@ impl Task {
             leadership: None,
             knows: message::Leader::default(),
             births: 0,
-            edition: 0,
-            rules: 0,
+            editions: TaskEditions::default(),
             lag: None,
-            etcd_cut: Time::ZERO,
-            watching: BTreeSet::new(),
-            seen_until: Time::ZERO,
+            etcd: EtcdWay::default(),
         }
     }
 

@@ -31,16 +31,27 @@ pub(crate) struct Stream {
     pub(crate) features: Features,
     /// The epoch of the task that it is connected to, and how that calls it.
     pub(crate) peer: Option<(Epoch, Peer)>,
-    /// Nothing arrives at the node before what was sent before it.
-    pub(crate) up_clear: Time,
-    pub(crate) down_clear: Time,
-    /// The time after which no message arrives.
-    pub(crate) up_cut: Time,
-    pub(crate) down_cut: Time,
+    pub(crate) up: StreamWay,
+    pub(crate) down: StreamWay,
     /// The holder reads nothing until then.
     pub(crate) stalled: Time,
     pub(crate) holder_open: bool,
     pub(crate) node_open: bool,
+}
+
+/// One of the two ways of a stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StreamWay {
+    /// Nothing arrives before what was sent before it.
+    pub(crate) clear: Time,
+    /// The time after which no message arrives.
+    pub(crate) cut: Time,
+}
+
+// === impl StreamWay ===
+
+impl StreamWay {
+    const OPEN: StreamWay = StreamWay { clear: Time::ZERO, cut: Time::MAX };
 }
 
 // === impl Streams ===
@@ -54,10 +65,8 @@ impl Streams {
             task,
             features,
             peer: None,
-            up_clear: Time::ZERO,
-            down_clear: Time::ZERO,
-            up_cut: Time::MAX,
-            down_cut: Time::MAX,
+            up: StreamWay::OPEN,
+            down: StreamWay::OPEN,
             stalled: Time::ZERO,
             holder_open: true,
             node_open: true,

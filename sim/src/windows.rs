@@ -15,7 +15,9 @@
 mod faults;
 mod holder;
 mod judge;
+mod stations;
 mod traffic;
+mod uses;
 mod world;
 
 use std::time::Duration;

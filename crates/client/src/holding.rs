@@ -61,18 +61,24 @@ pub(crate) struct Holding {
     in_use: Amount,
     /// The least lease that would have let the last attempts through; absent: nothing is to be lent.
     peak: Option<f64>,
-    /// The bands and the peak of the last report.
-    reported: Option<(Bands, Option<f64>)>,
-    /// Whether the grantor waits for a report of this lease.
-    ack_wanted: bool,
+    reporting: ReportState,
     /// The most that the grantor counts as far as we know: what the last report promised, or what was granted since.
     counted: Amount,
-    /// Whether more is to be given back of this lease than could be when the wants fell, because it was in use.
-    returning: bool,
     /// The amount that the lease gave beyond what was wanted, where that is kept.
     spare: Amount,
     /// The proof of the last grant that had ended when it came. Its grantor counts it until it is shown.
     passed_over: Option<Proof>,
+}
+
+/// The report that was made last of a lease, and what calls for the next.
+#[derive(Clone, Debug, Default)]
+struct ReportState {
+    /// The bands and the peak of the last report.
+    reported: Option<(Bands, Option<f64>)>,
+    /// Whether the grantor waits for a report of this lease.
+    ack_wanted: bool,
+    /// Whether more is to be given back of this lease than could be when the wants fell, because it was in use.
+    returning: bool,
 }
 
 /// The terms of a grant, beside the lease that it is.
@@ -157,10 +163,8 @@ impl Holding {
             is_bounded: true,
             in_use: Amount::ZERO,
             peak: None,
-            reported: None,
-            ack_wanted: false,
+            reporting: ReportState::default(),
             counted: Amount::ZERO,
-            returning: false,
             spare: Amount::ZERO,
             passed_over: None,
         }
@@ -171,7 +175,7 @@ impl Holding {
         if config.kind != self.config.kind {
             // Units a second are no units in use: nothing is used of it as the other kind, which is said at once.
             self.lease.iter_mut().for_each(|lease| lease.amount = Amount::ZERO);
-            self.reported = None;
+            self.reporting.reported = None;
         }
         self.config = config;
     }
@@ -321,12 +325,12 @@ impl Holding {
         let outlived = self.outlived(now, &grant);
         self.adopted = grant.order.or(self.adopted);
         self.terms = AdoptedTerms { due: self.terms.due, ..AdoptedTerms::of(&grant) };
-        self.returning = false;
+        self.reporting.returning = false;
         self.spare = match self.config.surplus {
             Surplus::Keep => grant.capacity.saturating_sub(self.reported_wants()),
             Surplus::Return | Surplus::ReturnParts(_) | Surplus::Yield => Amount::ZERO,
         };
-        self.ack_wanted = grant.ack_wanted;
+        self.reporting.ack_wanted = grant.ack_wanted;
         // Without an order there are no promises to be made.
         self.counted = grant.order.map_or(Amount::ZERO, |_| self.counted.max(grant.capacity));
         let token: Arc<[u8]> = grant.token.into();

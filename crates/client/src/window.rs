@@ -102,7 +102,7 @@ struct WindowState {
 
 /// The uses that can be made at a moment, and until when they are kept.
 #[derive(Clone, Copy, Debug)]
-struct Room {
+struct WindowRoom {
     units: u32,
     until: Time,
 }
@@ -303,7 +303,13 @@ impl WindowState {
     }
 
     /// The room for uses at `now`, if there is any for `least` of them.
-    fn room(&mut self, now: Time, least: u32, drift: Drift, rules: HolderRules) -> Result<Room, Denied> {
+    fn room(
+        &mut self,
+        now: Time,
+        least: u32,
+        drift: Drift,
+        rules: HolderRules,
+    ) -> Result<WindowRoom, Denied> {
         self.kept.end_until(now);
         let Some(window) = self.window.filter(|_| now < self.until && !self.is_barred) else {
             return Err(self.unserved(now));
@@ -326,11 +332,11 @@ impl WindowState {
         if until > self.until && rules.keep(HolderRule::LeaseOutlives) {
             return Err(Denied::NothingLeased);
         }
-        Ok(Room { units, until })
+        Ok(WindowRoom { units, until })
     }
 
     /// Makes `n` uses, for which there is `room`.
-    fn take(&mut self, n: u32, room: Room) {
+    fn take(&mut self, n: u32, room: WindowRoom) {
         if n == 0 {
             return;
         }

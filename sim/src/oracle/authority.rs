@@ -39,7 +39,7 @@ impl Oracle {
             }
             if let Some(head) = facts.sites[site as usize].head.filter(|&head| head != task)
                 && let Some(leadership) = &facts.tasks[head as usize].leadership
-                && facts.local(Actor::Task(head)) >= leadership.opens
+                && facts.local(Actor::Task(head)) >= leadership.left.opens
             {
                 broken =
                     Some(format!("task {task} acts in epoch {epoch:?}, and task {head} takes it for silent"));
@@ -110,7 +110,7 @@ impl Oracle {
     /// A new leader of a node says nothing to the node above before its predecessor is certainly silent.
     pub(crate) fn watch_silence(&mut self, facts: &Facts<'_>, task: u32) {
         let now: Time = facts.local(Actor::Task(task));
-        let opens = facts.tasks[task as usize].leadership.as_ref().map(|leadership| leadership.opens);
+        let opens = facts.tasks[task as usize].leadership.as_ref().map(|leadership| leadership.left.opens);
         if opens.is_some_and(|opens| now < opens) {
             self.fail(13, || format!("task {task} speaks to the node above at [{now}], before {opens:?}"));
         }
@@ -124,7 +124,7 @@ impl Facts<'_> {
     /// has, on the slowest clock.
     fn was_just_deposed(&self, site: u32, key: u64) -> bool {
         let authority =
-            self.rules.drift.stretch(self.sites[site as usize].authority) + Duration::from_nanos(16);
+            self.rules.drift.stretch(self.sites[site as usize].lengths.authority) + Duration::from_nanos(16);
         let forced = self.registry.and_then(|registry| registry.forced(site, key));
         forced.is_some_and(|at| self.now.since(at) <= authority)
     }

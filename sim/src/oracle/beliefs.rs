@@ -20,13 +20,13 @@ impl Oracle {
             let used = facts.uses(holding);
             totals[usize::from(holding.resource)] += u128::from(used);
             // An event of this very moment may still be ahead that ends it.
-            if used > holding.counted || used < holding.counted && holding.lapse > facts.now {
-                let (client, counted) = (holding.client, holding.counted);
+            if used > holding.sums.counted || used < holding.sums.counted && holding.sums.lapse > facts.now {
+                let (client, counted) = (holding.client, holding.sums.counted);
                 self.fail(23, || format!("client {client} uses {used}, and {counted} is counted"));
                 return;
             }
         }
-        if totals.iter().zip(&self.totals).any(|(fresh, kept)| fresh > kept) {
+        if totals.iter().zip(&self.sums.totals).any(|(fresh, kept)| fresh > kept) {
             self.fail(23, || "what clients believe was added up wrong".to_owned());
         }
     }
@@ -68,7 +68,7 @@ impl Oracle {
     ) -> Option<Option<Order>> {
         let holding = &facts.holdings[hold as usize];
         let (client, resource, before, micros) =
-            (holding.client, holding.resource, holding.order, amount.as_micros());
+            (holding.client, holding.resource, holding.grant.order, amount.as_micros());
         let of_it = |delivery: &&Delivery| delivery.resource == Some(resource) && delivery.micros == micros;
         let Some(found) = self.delivery.iter().find(of_it).map(|delivery| delivery.order) else {
             let is_named = self.delivery.iter().all(|delivery| delivery.resource.is_some());
@@ -91,7 +91,7 @@ impl Oracle {
     pub(crate) fn check_promise(&mut self, facts: &Facts<'_>, hold: u32) {
         let holding = &facts.holdings[hold as usize];
         let client = holding.client;
-        if let (Some(order), Some((promised, most))) = (holding.order, holding.promised)
+        if let (Some(order), Some((promised, most))) = (holding.grant.order, holding.grant.promised)
             && order <= promised
             && holding.use_at(facts.local(Actor::Client(client))) > most
         {
@@ -105,7 +105,7 @@ impl Oracle {
         let holding = &facts.holdings[hold as usize];
         let client = holding.client;
         let used = holding.use_at(facts.local(Actor::Client(client)));
-        if holding.order <= Some(order) && used > held.as_micros() {
+        if holding.grant.order <= Some(order) && used > held.as_micros() {
             self.fail(9, || format!("client {client} promises {held} and uses {used}"));
         }
     }

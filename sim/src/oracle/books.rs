@@ -85,18 +85,18 @@ impl Oracle {
         if acts {
             self.check_mark(facts, task, resource, &books);
         }
-        let below = self.below[self.at(site, resource)];
+        let below = self.sums.below[self.at(site, resource)];
         let knows = is_head && !facts.is_learning(task);
-        if knows && facts.sites[site as usize].parent.is_none() && below > books.total {
+        if knows && facts.sites[site as usize].kin.parent.is_none() && below > books.total {
             self.fail(2, || {
                 format!("clients believe {below} of r{resource}, and {} is in the books", books.total)
             });
         }
-        for &client in &facts.sites[site as usize].clients {
+        for &client in &facts.sites[site as usize].kin.clients {
             let mut holds = facts.clients[client as usize].holds.clone();
             let hold = holds.find(|&hold| facts.holdings[hold as usize].resource == resource);
             let Some(holding) = hold.map(|hold| &facts.holdings[hold as usize]) else { continue };
-            if holding.counted == 0 || holding.order().is_none_or(|order| order.epoch != epoch) {
+            if holding.sums.counted == 0 || holding.order().is_none_or(|order| order.epoch != epoch) {
                 continue;
             }
             let id = facts.clients[client as usize].id.as_str();
@@ -106,10 +106,10 @@ impl Oracle {
             let charge: u64 = charges.map(|child| child.charge.as_micros()).sum();
             // Units in use beyond the lease were taken under an earlier one, perhaps of an earlier epoch.
             let ghost = books.ghost.as_micros();
-            let spare = if holding.counted > holding.amount { ghost } else { 0 };
+            let spare = if holding.sums.counted > holding.amount { ghost } else { 0 };
             // What was resealed is a part of the ghost until it is claimed.
             let resealed = if facts.clients[client as usize].way == Way::Legacy { ghost } else { 0 };
-            let (counted, charge) = (holding.counted, charge + resealed);
+            let (counted, charge) = (holding.sums.counted, charge + resealed);
             if counted > charge + spare || holding.amount.min(counted) > charge {
                 self.fail(4, || {
                     format!("client {client} uses {counted} of r{resource} and is charged {charge}")
@@ -122,11 +122,11 @@ impl Oracle {
     fn check_no_books(&mut self, facts: &Facts<'_>, task: u32, resource: u16) {
         let site = facts.tasks[task as usize].site;
         let id = &facts.resources[usize::from(resource)].id;
-        let below = self.below[self.at(site, resource)];
+        let below = self.sums.below[self.at(site, resource)];
         let read = facts.tasks[task as usize].leadership.as_ref().map(|leadership| &leadership.read);
         let haunted = facts.is_haunted(task) && read.is_some_and(|read| read.marks.contains_key(id));
         let knows = read.is_some() && !facts.is_learning(task);
-        if knows && facts.sites[site as usize].parent.is_none() && below > 0 && !haunted {
+        if knows && facts.sites[site as usize].kin.parent.is_none() && below > 0 && !haunted {
             self.fail(2, || format!("clients believe {below} of r{resource}, and there are no books"));
         }
     }
@@ -187,7 +187,7 @@ impl Oracle {
             let rest = leadership.read.rests.get(id).copied().unwrap_or_default();
             let own = found.copied().unwrap_or_default().saturating_sub(rest);
             rest > Amount::ZERO
-                && leadership.rest_end[usize::from(id.is_floor())] + TICK <= now
+                && leadership.left.rest_end[usize::from(id.is_floor())] + TICK <= now
                 && books.ghost > own
         });
         if outlasts && acted && !deferred {
@@ -196,7 +196,8 @@ impl Oracle {
             });
         }
         // Who has no record is told what may be out by the node above.
-        let told = facts.tasks[task as usize].leadership.as_ref().is_some_and(|leadership| leadership.learns);
+        let told =
+            facts.tasks[task as usize].leadership.as_ref().is_some_and(|leadership| leadership.left.learns);
         if !told && (grew || acted && ghost > 0 && !haunted) {
             self.fail(14, || {
                 format!("task {task} has a ghost of {} of r{resource} (grew: {grew})", books.ghost)
@@ -237,7 +238,7 @@ impl Facts<'_> {
     fn is_echoed(&self, task: u32, resource: u16, books: &Books) -> bool {
         let Legacy::Sticky { hold } = self.resources[usize::from(resource)].legacy else { return false };
         let Some(leadership) = &self.tasks[task as usize].leadership else { return false };
-        let last = leadership.ghost_end + self.rules.drift.stretch(hold);
+        let last = leadership.left.ghost_end + self.rules.drift.stretch(hold);
         self.local(Actor::Task(task)) < last.min(books.ghost_until) + TICK
     }
 }

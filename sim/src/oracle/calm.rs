@@ -149,7 +149,7 @@ impl Facts<'_> {
             wants: demand(holding).wants,
             priority: demand(holding).priority,
             due: shares.share(&demand(holding)),
-            believed: Amount::from_micros(holding.counted),
+            believed: Amount::from_micros(holding.sums.counted),
         };
         live().map(target).collect()
     }

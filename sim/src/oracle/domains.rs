@@ -58,7 +58,7 @@ impl Facts<'_> {
     /// waited for who would take too long.
     pub(crate) fn waits(&self, holds: &[u32], parts: u64, first_hit: Duration) -> Vec<(u32, Duration)> {
         let demand = |hold: u32| Demand {
-            priority: self.holdings[hold as usize].priority,
+            priority: self.holdings[hold as usize].demand.priority,
             weight: 1,
             wants: parts as f64,
         };

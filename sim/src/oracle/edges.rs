@@ -12,13 +12,13 @@ use crate::actor::Actor;
 impl Oracle {
     /// Checks that what is used below a site is charged to it by the one above, and so is the lease it has.
     pub(super) fn check_edge(&mut self, facts: &Facts<'_>, site: u32, resource: u16) {
-        let Some(parent) = facts.sites[site as usize].parent else { return };
+        let Some(parent) = facts.sites[site as usize].kin.parent else { return };
         for task in facts.sites[site as usize].tasks.clone() {
             self.check_lease(facts, task, parent, resource);
         }
         let Some(head) = facts.sites[parent as usize].head else { return };
         // Of two servers of one name neither counts what the other has granted.
-        let are_two = facts.rules.namesakes && facts.sites[parent as usize].parent.is_some();
+        let are_two = facts.rules.namesakes && facts.sites[parent as usize].kin.parent.is_some();
         if facts.is_learning(head) || are_two {
             return;
         }
@@ -33,7 +33,7 @@ impl Oracle {
             None => Amount::ZERO,
         };
         let charge = facts.charge_of(site, books.as_deref());
-        let below = self.below[self.at(site, resource)];
+        let below = self.sums.below[self.at(site, resource)];
         let ghost = u128::from(ghost.as_micros());
         if below > charge + ghost {
             self.fail(3, || {

@@ -60,12 +60,12 @@ impl<'a> Facts<'a> {
 
     /// A site, and each one above it.
     pub(crate) fn way_up(&self, site: u32) -> impl Iterator<Item = u32> {
-        std::iter::successors(Some(site), |&site| self.sites[site as usize].parent)
+        std::iter::successors(Some(site), |&site| self.sites[site as usize].kin.parent)
     }
 
     /// Those of them that are nodes below another one: all but the root.
     pub(crate) fn nodes_above(&self, site: u32) -> impl Iterator<Item = u32> {
-        self.way_up(site).filter(|&site| self.sites[site as usize].parent.is_some())
+        self.way_up(site).filter(|&site| self.sites[site as usize].kin.parent.is_some())
     }
 
     /// The number of levels of the tree.
@@ -78,7 +78,8 @@ impl<'a> Facts<'a> {
     pub(crate) fn is_closed(&self, actor: Actor, task: u32) -> bool {
         let (process, task) = (self.process(actor), &self.tasks[task as usize]);
         let site = &self.sites[task.site as usize];
-        process.cut_up.max(site.door_in) > self.now || process.cut_down.max(site.door_out) > self.now
+        process.cut_up.max(site.door.shut_in) > self.now
+            || process.cut_down.max(site.door.shut_out) > self.now
     }
 }
 
@@ -97,7 +98,7 @@ impl Facts<'_> {
         self.tasks[task as usize]
             .leadership
             .as_ref()
-            .is_some_and(|leadership| now < leadership.ghost_end + TICK)
+            .is_some_and(|leadership| now < leadership.left.ghost_end + TICK)
     }
 
     /// The number of tasks of a site that may act: more than one only if another was deposed by hand.
@@ -128,7 +129,7 @@ impl Facts<'_> {
         let nodes = self.nodes_above(site).map(Whose::Site);
         nodes
             .chain([self.whose(holding.client)])
-            .all(|whose| book.rights().may_hold(whose, holding.resource, holding.priority))
+            .all(|whose| book.rights().may_hold(whose, holding.resource, holding.demand.priority))
     }
 
     /// Whether a leader has taken back what somebody had of a resource, and gives it nothing more.

@@ -75,7 +75,8 @@ impl Oracle {
         let mut used = vec![[0_u128; 2]; facts.resources.len()];
         for holding in facts.holdings {
             if facts.clients[holding.client as usize].way != Way::Legacy {
-                used[usize::from(holding.resource)][holding.kind as usize] += u128::from(facts.uses(holding));
+                used[usize::from(holding.resource)][holding.taken_as.kind as usize] +=
+                    u128::from(facts.uses(holding));
             }
         }
         for (index, used) in used.into_iter().enumerate() {
@@ -137,7 +138,7 @@ impl Facts<'_> {
     /// kind. Of a leaf that remembers nothing the node above knows it.
     fn learns_above(&self) -> bool {
         let learns = |site: &Site| self.now < site.learns_until;
-        let is_above = |site: &&Site| site.parent.is_none() || !site.children.is_empty();
+        let is_above = |site: &&Site| site.kin.parent.is_none() || !site.kin.children.is_empty();
         self.sites.iter().filter(is_above).any(learns)
     }
 }

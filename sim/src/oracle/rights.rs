@@ -139,7 +139,7 @@ impl Facts<'_> {
         });
         let of_streams = rights.filter(|(_, rights)| rights.whose == whose).map(|(_, rights)| rights.edition);
         let mut editions: Vec<usize> = of_streams.collect();
-        editions.push(found.rules);
+        editions.push(found.editions.rules);
         // With any priority: who asks with a greater one is refused, and keeps what it has until that ends.
         editions.iter().any(|&edition| book.edition(edition).rights.may_hold(whose, resource, i64::MIN))
     }
@@ -161,7 +161,7 @@ impl Oracle {
                 continue;
             }
             if !facts.may_hold(holding) {
-                let (client, counted) = (holding.client, holding.counted);
+                let (client, counted) = (holding.client, holding.sums.counted);
                 if counted > 0 {
                     self.fail(33, || {
                         format!("client {client} has {counted} of r{resource}, and may not hold it")
@@ -169,7 +169,7 @@ impl Oracle {
                 }
                 continue;
             }
-            if holding.wants <= 0.0 || facts.is_denied(holding) {
+            if holding.demand.wants <= 0.0 || facts.is_denied(holding) {
                 continue;
             }
             let Some((site, kind, name)) = facts.without_place(holding) else { continue };
@@ -223,7 +223,7 @@ impl Facts<'_> {
                 return Some((site, below.0, below.1));
             }
             below = (HolderKind::Node, self.sites[site as usize].name.to_string());
-            at = self.sites[site as usize].parent;
+            at = self.sites[site as usize].kin.parent;
         }
         None
     }
@@ -268,7 +268,11 @@ impl Facts<'_> {
     /// The demand that a holding counts for at the root: its wants, its weight and its priority.
     pub(super) fn counted_demand(&self, holding: &Holding) -> Demand {
         let resource = &self.resources[usize::from(holding.resource)];
-        let mut demand = Demand { priority: holding.priority, weight: holding.weight, wants: holding.wants };
+        let mut demand = Demand {
+            priority: holding.demand.priority,
+            weight: holding.demand.weight,
+            wants: holding.demand.wants,
+        };
         if let (Some(book), Whose::Client(client)) = (self.rule_book, self.whose(holding.client)) {
             let allowance = book.rights().allowance(client);
             demand.wants = allowance.most_wants.map_or(demand.wants, |most| demand.wants.min(most));

@@ -79,7 +79,7 @@ impl Facts<'_> {
     /// The same for turns of that length; absent: as long as it takes to ask again.
     pub(super) fn turn_of(&self, quantum: Option<Duration>) -> Duration {
         let of = |site: &Site| {
-            let refresh = site.terms.refresh_interval;
+            let refresh = site.lengths.terms.refresh_interval;
             quantum.unwrap_or(refresh) + refresh * 2 + Duration::from_secs(1)
         };
         self.sites.iter().map(of).max().unwrap_or_default() * self.levels()

@@ -20,13 +20,13 @@ impl Simulation {
     /// A task reads the rules in force.
     pub(super) fn read_rules(&mut self, task: u32) {
         if let Some(book) = &self.configurations.rule_book {
-            self.tree.tasks[task as usize].rules = book.newest();
+            self.tree.tasks[task as usize].editions.rules = book.newest();
         }
     }
 
     fn edition_of(&self, task: u32) -> Option<&Arc<RulesEdition>> {
         let book = self.configurations.rule_book.as_ref()?;
-        Some(book.edition(self.tree.tasks[task as usize].rules))
+        Some(book.edition(self.tree.tasks[task as usize].editions.rules))
     }
 
     /// The rights of whoever says `hello` to a task; nothing where there are no rules.
@@ -43,7 +43,13 @@ impl Simulation {
             Err(denial) => return Some(Err(denial)),
         };
         let rights = StreamRights::new(admitted, edition.access.stance);
-        Some(Ok(PeerRights { whose, kind, holder, edition: self.tree.tasks[task as usize].rules, rights }))
+        Some(Ok(PeerRights {
+            whose,
+            kind,
+            holder,
+            edition: self.tree.tasks[task as usize].editions.rules,
+            rights,
+        }))
     }
 
     /// Holds what came up a stream against the rules; nothing if it goes no further.
@@ -91,7 +97,7 @@ impl Simulation {
     /// A leader looks at the rules again for each of its streams, once a second, whether it may act or not.
     pub(super) fn review_rights(&mut self, task: u32) {
         let Some(edition) = self.edition_of(task).cloned() else { return };
-        let newest = self.tree.tasks[task as usize].rules;
+        let newest = self.tree.tasks[task as usize].editions.rules;
         let leadership = self.leadership(task);
         let mut streams: Vec<_> = leadership.peers.iter().map(|(peer, &stream)| (peer, stream)).collect();
         streams.sort_unstable_by_key(|&(peer, _)| peer);

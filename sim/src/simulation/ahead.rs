@@ -87,6 +87,6 @@ impl Simulation {
     }
 
     fn clear(&self, stream: StreamRef) -> Option<Time> {
-        self.streams.get(stream).map(|found| found.up_clear.max(found.down_clear))
+        self.streams.get(stream).map(|found| found.up.clear.max(found.down.clear))
     }
 }

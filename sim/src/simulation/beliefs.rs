@@ -24,10 +24,10 @@ impl Simulation {
         let gained = micros > 0 && (!lived || micros > holding.amount || until != holding.until);
         if gained && let Some(order) = self.consult(|oracle, facts| oracle.check_order(facts, hold, amount)) {
             let holding = &mut self.population.holdings[hold as usize];
-            holding.order = order;
+            holding.grant.order = order;
             if self.population.clients[client as usize].way == Way::Legacy {
                 // What it promises is about the session that its token names.
-                holding.promised = None;
+                holding.grant.promised = None;
             }
         }
         let holding = &mut self.population.holdings[hold as usize];
@@ -58,7 +58,7 @@ impl Simulation {
     fn publish_belief(&mut self, hold: u32) {
         let holding = &self.population.holdings[hold as usize];
         let (client, resource) = (holding.client, holding.resource);
-        let (amount, total) = (Amount::from_micros(holding.counted), self.oracle.total(resource));
+        let (amount, total) = (Amount::from_micros(holding.sums.counted), self.oracle.total(resource));
         self.progress.news.push(News { client, resource, amount, total });
     }
 
@@ -69,20 +69,20 @@ impl Simulation {
         let clock = client.process.clock;
         let runs = client.lives() && client.process.paused.is_none();
         let counted = if runs { holding.use_at(clock.at(self.now)) } else { 0 };
-        let (before, resource, site) = (holding.counted, holding.resource, client.site);
+        let (before, resource, site) = (holding.sums.counted, holding.resource, client.site);
         if counted != before {
-            self.population.holdings[hold as usize].counted = counted;
-            self.population.holdings[hold as usize].was_counted |= counted > 0;
+            self.population.holdings[hold as usize].sums.counted = counted;
+            self.population.holdings[hold as usize].sums.was_counted |= counted > 0;
             self.oracle.count(&self.tree.sites, site, resource, (before, counted));
         }
         if counted > 0 {
             let holding = &mut self.population.holdings[hold as usize];
             let local = clock.at(self.now);
-            let ends = holding.used.iter().map(|used| used.until).chain([holding.until]);
+            let ends = holding.permits.used.iter().map(|used| used.until).chain([holding.until]);
             let next = ends.filter(|&end| end > local).min().unwrap_or(Time::MAX);
             let when = clock.when(next);
-            if when < holding.lapse || holding.lapse < self.now {
-                holding.lapse = when;
+            if when < holding.sums.lapse || holding.sums.lapse < self.now {
+                holding.sums.lapse = when;
                 self.queue.put(when, Event::Lapse(hold));
             }
         }
@@ -92,17 +92,17 @@ impl Simulation {
     pub(super) fn lapse(&mut self, hold: u32) {
         let now = self.now;
         let holding = &mut self.population.holdings[hold as usize];
-        if holding.lapse != now {
+        if holding.sums.lapse != now {
             return;
         }
-        holding.lapse = Time::MAX;
-        let (before, client) = (holding.counted, holding.client);
+        holding.sums.lapse = Time::MAX;
+        let (before, client) = (holding.sums.counted, holding.client);
         let frozen = self.process(Actor::Client(client)).frozen.is_some();
         if !frozen {
             self.stop_overdue(hold);
         }
         self.recount(hold);
-        if self.population.holdings[hold as usize].counted != before {
+        if self.population.holdings[hold as usize].sums.counted != before {
             self.publish_belief(hold);
         }
     }
@@ -120,7 +120,7 @@ impl Simulation {
                     |hold: &u32| usize::from(self.population.holdings[*hold as usize].resource) == index;
                 let Some(hold) = found.holds.clone().find(of_it) else { return };
                 let Some((Some(order), held)) = promise else { return };
-                self.population.holdings[hold as usize].promised = Some((order, held.as_micros()));
+                self.population.holdings[hold as usize].grant.promised = Some((order, held.as_micros()));
                 self.consult(|oracle, facts| oracle.check_promised(facts, hold, (order, held)));
             }
             (Actor::Task(task), Some((_, held))) => {

@@ -25,7 +25,7 @@ use crate::registry::Registry;
 use crate::resource::Resource;
 use crate::rng::Rng;
 use crate::rules::Rules;
-use crate::site::{Site, Task};
+use crate::site::{Door, Kin, LeaseLengths, Site, SiteFigures, Task, UpwardWay};
 use crate::stream::Streams;
 use crate::trace::Trace;
 
@@ -145,28 +145,25 @@ impl Simulation {
             self.tree.tasks.push(Task::new(index, number, address, Process::new(clock, plan.link)));
         }
         if let Some(parent) = plan.parent {
-            self.tree.sites[parent as usize].children.push(index);
+            self.tree.sites[parent as usize].kin.children.push(index);
         }
         self.tree.sites.push(Site {
             name: plan.name.as_str().into(),
-            parent: plan.parent,
-            children: Vec::new(),
-            clients: Vec::new(),
-            transport: plan.transport,
-            streams: plan.streams,
-            terms: plan.terms,
-            longest_lease: self.longest_counted(plan.terms.lease_length),
+            kin: Kin { parent: plan.parent, children: Vec::new(), clients: Vec::new() },
+            upward: UpwardWay { transport: plan.transport, streams: plan.streams },
+            lengths: LeaseLengths {
+                terms: plan.terms,
+                longest_lease: self.longest_counted(plan.terms.lease_length),
+                authority: plan.authority,
+            },
             tasks: first..self.tree.tasks.len() as u32,
             head: None,
             epoch: Epoch::default(),
             learns_until: Time::ZERO,
             keeps: self.begins_with(),
             directory: Directory::default(),
-            writes: 0,
-            grants: 0,
-            authority: plan.authority,
-            door_in: Time::ZERO,
-            door_out: Time::ZERO,
+            figures: SiteFigures::default(),
+            door: Door::default(),
         });
     }
 
@@ -176,7 +173,7 @@ impl Simulation {
         let first = self.population.holdings.len() as u32;
         let of = |hold: &Hold| &self.resources[usize::from(hold.resource)];
         self.population.holdings.extend(plan.holds.iter().map(|hold| Holding::new(index, hold, of(hold))));
-        self.tree.sites[plan.site as usize].clients.push(index);
+        self.tree.sites[plan.site as usize].kin.clients.push(index);
         self.population.clients.push(Client {
             id: ClientId::new(plan.name.as_str(), 256).expect("the name of a client"),
             site: plan.site,

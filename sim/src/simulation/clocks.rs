@@ -62,7 +62,7 @@ impl Simulation {
     /// The record that was left at etcd, as a task goes by it that has been elected.
     pub(super) fn left_at_etcd(&self, task: u32, read: Record) -> Record {
         let site = self.tree.tasks[task as usize].site;
-        Record::left(read, self.tree.sites[site as usize].authority)
+        Record::left(read, self.tree.sites[site as usize].lengths.authority)
     }
 
     /// The date, which all wall clocks show.

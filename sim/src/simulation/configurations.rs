@@ -5,7 +5,7 @@ use super::templates::TemplateOffice;
 use crate::plan::SimulationPlan;
 use crate::rule_book::RuleBook;
 
-/// All that operators say.
+/// The configurations, as operators say them.
 #[derive(Debug)]
 pub(crate) struct Configurations {
     /// All editions of the configuration, where tasks have copies of their own.

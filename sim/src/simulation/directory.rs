@@ -40,7 +40,7 @@ impl Simulation {
             Some(Ok(left)) => left,
             Some(Err(_)) | None => State::of_nobody(&found.name, line),
         };
-        let earlier = match found.parent {
+        let earlier = match found.kin.parent {
             Some(_) => Vec::new(),
             None => record.to_tell(clock.at, self.rules.drift),
         };

@@ -131,7 +131,7 @@ impl Simulation {
             let holding = &self.population.holdings[hold as usize];
             let leasing = self.population.programs.get_mut(hold).and_then(Program::leasing);
             if let Some(leasing) = leasing.filter(|_| holding.stance == Stance::Kept) {
-                leasing.drive(now, holding.priority, session);
+                leasing.drive(now, holding.demand.priority, session);
             }
         }
     }

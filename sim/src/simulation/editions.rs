@@ -29,7 +29,7 @@ impl Simulation {
     /// Makes what is configured from here on another edition, where tasks have copies of their own.
     pub(super) fn publish(&mut self) {
         if self.rules.editions {
-            let terms = self.tree.sites.iter().map(|site| site.terms).collect();
+            let terms = self.tree.sites.iter().map(|site| site.lengths.terms).collect();
             self.configurations.editions.push(Edition { resources: self.resources.clone(), terms });
             self.want_push();
         }
@@ -79,7 +79,7 @@ impl Simulation {
             let at = self.spell();
             self.queue.put(at, Event::Reload(task));
         }
-        self.tree.tasks[task as usize].edition = found;
+        self.tree.tasks[task as usize].editions.edition = found;
         self.note(Actor::Task(task).who(), Happening::Edition, [found as u64 + 1, newest as u64 + 1, 0]);
     }
 
@@ -88,7 +88,8 @@ impl Simulation {
         if let Some(followed) = self.followed(task) {
             return Some(followed.map_or(0, |(number, _)| number));
         }
-        (!self.configurations.editions.is_empty()).then(|| self.tree.tasks[task as usize].edition as u64 + 1)
+        (!self.configurations.editions.is_empty())
+            .then(|| self.tree.tasks[task as usize].editions.edition as u64 + 1)
     }
 
     /// The configuration that a task has been told.
@@ -96,7 +97,7 @@ impl Simulation {
         let edition = match self.followed(task) {
             Some(None) => return Repository::default(),
             Some(Some((_, edition))) => edition,
-            None => self.tree.tasks[task as usize].edition,
+            None => self.tree.tasks[task as usize].editions.edition,
         };
         self.repository_of(task, edition).at_version(self.version(task).unwrap_or_default())
     }
@@ -107,10 +108,10 @@ impl Simulation {
         let found = &self.tree.sites[site as usize];
         // A leader whose record says nothing learns what may be out when it begins.
         let learns = self.rules.election == Election::Alone || self.rules.memory.etcd.is_some();
-        let learning = if learns { found.longest_lease } else { std::time::Duration::ZERO };
+        let learning = if learns { found.lengths.longest_lease } else { std::time::Duration::ZERO };
         let edition = self.configurations.editions.get(edition);
         let resources = edition.map_or(&self.resources, |edition| &edition.resources);
-        let terms = edition.map_or(found.terms, |edition| edition.terms[site as usize]);
+        let terms = edition.map_or(found.lengths.terms, |edition| edition.terms[site as usize]);
         repository(resources, terms, learning, self.rules.fallback).expect("templates that hold together")
     }
 
@@ -146,7 +147,7 @@ impl Simulation {
         let repository = self.repository(task);
         for index in 0..self.resources.len() {
             let id = &self.resources[index].id;
-            let longest = self.tree.sites[0].longest(id) + self.tree.sites[0].authority;
+            let longest = self.tree.sites[0].longest(id) + self.tree.sites[0].lengths.authority;
             let patience: Time = self.now + self.rules.drift.stretch(self.rules.drift.stretch(longest));
             // What is reserved is told as a fraction, and rounded.
             let capacity = repository.find(id).map_or(0, |template| match id.is_floor() {

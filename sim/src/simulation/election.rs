@@ -43,8 +43,8 @@ impl Simulation {
         let config = ElectionConfig {
             #[cfg(feature = "mutations")]
             rules: self.rules.mutation.map(crate::mutation::Mutation::election).unwrap_or_default(),
-            has_parent: site.parent.is_some(),
-            ..etcd.candidate(&site.name, &found.address, site.authority, drift, nonce)
+            has_parent: site.kin.parent.is_some(),
+            ..etcd.candidate(&site.name, &found.address, site.lengths.authority, drift, nonce)
         };
         let now = self.local(Actor::Task(task));
         let candidate = Candidate::new(now, config).expect("a plan that can work");
@@ -63,7 +63,7 @@ impl Simulation {
     /// Whether a task is there when servers are alone: the first of each site, and of some a second one of the same name.
     pub(super) fn begins_alone(&self, task: u32) -> bool {
         let found = &self.tree.tasks[task as usize];
-        let below = self.tree.sites[found.site as usize].parent.is_some();
+        let below = self.tree.sites[found.site as usize].kin.parent.is_some();
         found.number == 0 || found.number == 1 && below && self.rules.namesakes
     }
 
@@ -184,7 +184,7 @@ impl Simulation {
     /// The task that leads a site neither reaches etcd nor hears of it for so long. Whether there was any.
     pub fn cut_leader_from_etcd(&mut self, site: u32, time: Duration) -> bool {
         let Some(task) = self.tree.sites[site as usize].head else { return false };
-        self.tree.tasks[task as usize].etcd_cut = self.now + time;
+        self.tree.tasks[task as usize].etcd.cut = self.now + time;
         true
     }
 
@@ -262,7 +262,7 @@ impl Simulation {
             let Some(candidate) = &mut self.tree.tasks[task as usize].candidate else { return };
             let outcomes: Vec<Outcome> = std::iter::from_fn(|| candidate.next_event()).collect();
             if !outcomes.is_empty() {
-                self.oracle.voted.push(self.tree.tasks[task as usize].site);
+                self.oracle.touched.voted.push(self.tree.tasks[task as usize].site);
             }
             outcomes.into_iter().for_each(|outcome| self.become_of(task, outcome));
             let Some(action) = action else { return };
@@ -328,7 +328,7 @@ impl Simulation {
         );
         let now = self.local(actor);
         let found = &mut self.tree.tasks[task as usize];
-        self.tree.sites[found.site as usize].writes += 1;
+        self.tree.sites[found.site as usize].figures.writes += 1;
         let Some(leadership) = &mut found.leadership else { return false };
         let (epoch, in_file) = (leadership.epoch, leadership.keeps_file());
         if in_file {

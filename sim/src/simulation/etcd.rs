@@ -97,7 +97,7 @@ impl Simulation {
         let now = self.local(Actor::Task(caller.task));
         if let Some(candidate) = self.candidate_of(caller) {
             candidate.on_answer(now, id, result);
-            self.oracle.voted.push(self.tree.tasks[caller.task as usize].site);
+            self.oracle.touched.voted.push(self.tree.tasks[caller.task as usize].site);
             self.drive_elector(caller.task);
         }
     }
@@ -141,7 +141,7 @@ impl Simulation {
     }
 
     fn is_lost_to_etcd(&mut self, task: u32) -> bool {
-        let cut = self.tree.tasks[task as usize].etcd_cut > self.now;
+        let cut = self.tree.tasks[task as usize].etcd.cut > self.now;
         cut || self.faulty() && self.rng.chance(self.rules.faults.etcd_loss)
     }
 
@@ -184,19 +184,19 @@ impl Simulation {
             return;
         }
         self.etcd_mut().registry.store(site).watch(number, key, from_revision);
-        self.tree.tasks[task as usize].watching.insert(id);
+        self.tree.tasks[task as usize].etcd.watching.insert(id);
         self.show(site);
     }
 
     pub(super) fn unwatch_etcd(&mut self, task: u32, id: u64) {
         let (site, number) = (self.tree.tasks[task as usize].site, self.watch_number(task, id));
-        self.tree.tasks[task as usize].watching.remove(&id);
+        self.tree.tasks[task as usize].etcd.watching.remove(&id);
         self.etcd_mut().registry.store(site).unwatch(number);
     }
 
     /// The process of a task has ended, and its connections with it.
     pub(super) fn forget_watches(&mut self, task: u32) {
-        for id in std::mem::take(&mut self.tree.tasks[task as usize].watching) {
+        for id in std::mem::take(&mut self.tree.tasks[task as usize].etcd.watching) {
             self.unwatch_etcd(task, id);
         }
     }
@@ -213,14 +213,15 @@ impl Simulation {
     /// Sends what is to be seen to those who watch a site.
     fn show(&mut self, site: u32) {
         for task in self.tree.sites[site as usize].tasks.clone() {
-            for id in self.tree.tasks[task as usize].watching.clone() {
+            for id in self.tree.tasks[task as usize].etcd.watching.clone() {
                 let number = self.watch_number(task, id);
                 for watched in self.etcd_mut().registry.store(site).watched(number) {
-                    if self.tree.tasks[task as usize].etcd_cut > self.now {
+                    if self.tree.tasks[task as usize].etcd.cut > self.now {
                         continue;
                     }
-                    let at = (self.now + self.etcd_delay()).max(self.tree.tasks[task as usize].seen_until);
-                    self.tree.tasks[task as usize].seen_until = at;
+                    let at =
+                        (self.now + self.etcd_delay()).max(self.tree.tasks[task as usize].etcd.seen_until);
+                    self.tree.tasks[task as usize].etcd.seen_until = at;
                     let caller = self.caller(task);
                     self.queue.put(at, Event::EtcdShows { caller, id, watched: Box::new(watched) });
                 }
@@ -291,7 +292,7 @@ impl Simulation {
         self.restart_templates();
         self.note(Speaker::Simulation, Happening::Etcd, [2, now.as_nanos(), 0]);
         for task in 0..self.tree.tasks.len() as u32 {
-            for id in std::mem::take(&mut self.tree.tasks[task as usize].watching) {
+            for id in std::mem::take(&mut self.tree.tasks[task as usize].etcd.watching) {
                 let (caller, failure) = (self.caller(task), Failure::Unavailable("restarted".to_owned()));
                 let watched = Box::new(Watched::Ended(failure));
                 let delay = self.rng.time(Duration::ZERO, Duration::from_millis(50));
@@ -338,11 +339,11 @@ impl Simulation {
     pub(super) fn deafen_one(&mut self) -> bool {
         self.deafen_follower();
         let task = self.any_task();
-        if self.tree.etcd.is_none() || self.tree.tasks[task as usize].watching.is_empty() {
+        if self.tree.etcd.is_none() || self.tree.tasks[task as usize].etcd.watching.is_empty() {
             return false;
         }
         let site = self.tree.tasks[task as usize].site;
-        for id in self.tree.tasks[task as usize].watching.clone() {
+        for id in self.tree.tasks[task as usize].etcd.watching.clone() {
             let number = self.watch_number(task, id);
             self.etcd_mut().registry.store(site).unwatch(number);
         }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::{Event, Simulation, ToHolder, ToNode};
 use crate::actor::Actor;
 use crate::faults::Fault;
-use crate::holding::Holding;
+use crate::holding::{Holding, StatedDemand};
 use crate::plan::{ClientPlan, Hold, Way};
 use crate::stream::StreamRef;
 use crate::trace::{Happening, Speaker};
@@ -123,10 +123,10 @@ impl Simulation {
         let upwards = self.rng.chance(500);
         let Some(found) = self.streams.get_mut(stream) else { return false };
         if !only_one_way || upwards {
-            found.up_cut = found.up_cut.min(now + linger);
+            found.up.cut = found.up.cut.min(now + linger);
         }
         if !only_one_way || !upwards {
-            found.down_cut = found.down_cut.min(now + linger);
+            found.down.cut = found.down.cut.min(now + linger);
         }
         let found = *found;
         if heard & 1 != 0 {
@@ -209,8 +209,8 @@ impl Simulation {
         let name = found.id.to_string();
         let (site, way) = (found.site, found.way);
         let hold = |hold: u32| {
-            let held = &self.population.holdings[hold as usize];
-            let Holding { resource, wants, priority, weight, is_measured, .. } = *held;
+            let Holding { resource, demand, .. } = self.population.holdings[hold as usize];
+            let StatedDemand { priority, weight, wants, is_measured } = demand;
             Hold { resource, wants, priority, weight, is_measured }
         };
         let holds = found.holds.clone().map(hold).collect();
@@ -220,7 +220,7 @@ impl Simulation {
             let twin = &self.population.clients[*twin as usize];
             twin.twin_of == Some(client) && !twin.lives()
         };
-        let twin = match self.tree.sites[site as usize].clients.iter().copied().find(before) {
+        let twin = match self.tree.sites[site as usize].kin.clients.iter().copied().find(before) {
             Some(twin) => twin,
             None => {
                 let twin = self.admit(&plan, Some(client));

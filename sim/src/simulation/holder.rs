@@ -10,7 +10,7 @@ use lessor_server::repository::Kind;
 use super::{ENDLESS, Event, Simulation, ToHolder, ToNode};
 use crate::actor::{Actor, Sender};
 use crate::client::Mind;
-use crate::holding::{Holding, Stance};
+use crate::holding::{Holding, Stance, StatedDemand};
 use crate::legacy::Legacy;
 use crate::plan::Way;
 use crate::program::measured::Said;
@@ -33,8 +33,8 @@ impl Simulation {
         let incarnation = Incarnation(self.rng.number());
         for hold in self.population.clients[client as usize].holds.clone() {
             let holding = &mut self.population.holdings[hold as usize];
-            if holding.is_measured {
-                holding.wants = Said::NOTHING.wants;
+            if holding.demand.is_measured {
+                holding.demand.wants = Said::NOTHING.wants;
             }
         }
         let mind = self.new_mind(client, clock.at(self.now), incarnation);
@@ -79,7 +79,7 @@ impl Simulation {
         }
         for hold in holds.iter().map(|&hold| &self.population.holdings[hold as usize]) {
             let resource = &self.resources[usize::from(hold.resource)];
-            legacy.add(resource.id.clone(), hold.wants, hold.priority, resource.legacy);
+            legacy.add(resource.id.clone(), hold.demand.wants, hold.demand.priority, resource.legacy);
         }
         Mind::Legacy(Box::new(legacy))
     }
@@ -105,7 +105,7 @@ impl Simulation {
         for hold in holds.iter().map(|&hold| &self.population.holdings[hold as usize]) {
             let resource = &self.resources[usize::from(hold.resource)];
             session.add(now, resource.id.clone(), self.holding_config(hold));
-            if hold.is_measured {
+            if hold.demand.is_measured {
                 session.set_peak(now, &resource.id, Said::NOTHING.peak);
             }
         }
@@ -180,7 +180,7 @@ impl Simulation {
         }
         let stated = self.population.programs.get_mut(hold).and_then(|program| program.state(wants));
         let holding = &mut self.population.holdings[hold as usize];
-        holding.wants = wants;
+        holding.demand.wants = wants;
         let (client, resource) = (holding.client, holding.resource);
         self.note(Actor::Client(client).who(), Happening::Wants, [wants.to_bits(), resource.into(), 0]);
         let now = self.local(Actor::Client(client));
@@ -264,21 +264,22 @@ impl Simulation {
 impl Simulation {
     fn holding_config(&self, holding: &Holding) -> HoldingConfig {
         HoldingConfig {
-            kind: match holding.kind {
+            kind: match holding.taken_as.kind {
                 Kind::Rate => Counting::Rate,
                 Kind::Gauge => Counting::Gauge,
             },
             bands: bands(holding),
             fallback: self.rules.fallback,
-            surplus: if holding.is_window { Surplus::Yield } else { Surplus::Return },
+            surplus: if holding.taken_as.is_window { Surplus::Yield } else { Surplus::Return },
         }
     }
 }
 
 pub(super) fn bands(holding: &Holding) -> Bands {
-    let Holding { priority, weight, wants, is_window, .. } = *holding;
+    let StatedDemand { priority, weight, wants, .. } = holding.demand;
     // Whoever keeps units for a window says so by a band for those at hand.
-    let at_hand = is_window.then_some(Band { priority: Band::RESERVE, subclients: 1, wants: 0.0 });
+    let at_hand =
+        holding.taken_as.is_window.then_some(Band { priority: Band::RESERVE, subclients: 1, wants: 0.0 });
     std::iter::once(Band { priority, subclients: weight, wants }).chain(at_hand).collect()
 }
 

@@ -88,7 +88,7 @@ impl Simulation {
         self.consult(Oracle::recount_all);
         for site in 0..self.tree.sites.len() as u32 {
             self.consult(|oracle, facts| oracle.check_site(facts, site));
-            let above = self.tree.sites[site as usize].parent;
+            let above = self.tree.sites[site as usize].kin.parent;
             above.into_iter().chain([site]).for_each(|site| self.forget_books(site));
         }
     }
@@ -185,11 +185,11 @@ impl Simulation {
         // Where a node polls the one above, a part may be there for a moment only.
         for &hold in &holds {
             let holding = &mut self.population.holdings[hold as usize];
-            holding.was_counted = holding.counted > 0;
+            holding.sums.was_counted = holding.sums.counted > 0;
         }
         while !left.is_empty() && self.now < until {
             holds.iter().for_each(|&hold| self.ask_domain(hold, 1));
-            left.retain(|&hold| !self.population.holdings[hold as usize].was_counted);
+            left.retain(|&hold| !self.population.holdings[hold as usize].sums.was_counted);
             self.pass(STEP)?;
         }
         if let Some(&hold) = left.first() {

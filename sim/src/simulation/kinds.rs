@@ -57,10 +57,10 @@ impl Simulation {
     /// come back with that.
     fn tell_doormans(&mut self, resource: usize, kind: Kind) {
         for hold in 0..self.population.holdings.len() as u32 {
-            let Holding { client, resource: held, wants, .. } = self.population.holdings[hold as usize];
+            let Holding { client, resource: held, demand, .. } = self.population.holdings[hold as usize];
             let is_told = kind == Kind::Gauge && self.population.clients[client as usize].way == Way::Legacy;
             if is_told && usize::from(held) == resource {
-                self.want(hold, wants.ceil());
+                self.want(hold, demand.wants.ceil());
             }
         }
     }
@@ -69,7 +69,7 @@ impl Simulation {
     pub(super) fn kind_of(&self, holding: &Holding) -> Kind {
         match self.population.clients[holding.client as usize].way {
             Way::Legacy => self.resources[usize::from(holding.resource)].kind,
-            Way::Stream | Way::Poll => holding.kind,
+            Way::Stream | Way::Poll => holding.taken_as.kind,
         }
     }
 
@@ -77,15 +77,15 @@ impl Simulation {
     pub(super) fn hear_of_kind(&mut self, hold: u32, change: &Change) {
         let Some(Fault::Failed(Failure::Refused(why))) = &change.fault else { return };
         let holding = &self.population.holdings[hold as usize];
-        let says = match holding.kind {
+        let says = match holding.taken_as.kind {
             Kind::Rate => format!("opens {:?} as a rate; wanted a gauge", change.resource.as_str()),
             Kind::Gauge => format!("opens {:?} as a gauge; wanted a rate", change.resource.as_str()),
         };
-        if holding.reopens || holding.stance != Stance::Kept || !why.contains(&says) {
+        if holding.taken_as.reopens || holding.stance != Stance::Kept || !why.contains(&says) {
             return;
         }
         let life = self.process(Actor::Client(holding.client)).life;
-        self.population.holdings[hold as usize].reopens = true;
+        self.population.holdings[hold as usize].taken_as.reopens = true;
         let pause = self.rng.time(Duration::ZERO, Duration::from_secs(2));
         self.later(pause, Event::Reopen(hold, life));
     }
@@ -95,7 +95,7 @@ impl Simulation {
     pub(super) fn reopen(&mut self, hold: u32, life: u32) {
         let holding = &self.population.holdings[hold as usize];
         let client = holding.client;
-        if !holding.reopens || self.process(Actor::Client(client)).life != life {
+        if !holding.taken_as.reopens || self.process(Actor::Client(client)).life != life {
             return;
         }
         if holding.stance != Stance::Gone {
@@ -107,13 +107,13 @@ impl Simulation {
             return self.later(LOOK, Event::Reopen(hold, life));
         }
         let holding = &mut self.population.holdings[hold as usize];
-        (holding.kind, holding.reopens) = (other(holding.kind), false);
+        (holding.taken_as.kind, holding.taken_as.reopens) = (other(holding.taken_as.kind), false);
         // It knows what it wants of the other kind.
-        holding.is_measured = false;
-        if holding.kind == Kind::Gauge {
-            holding.wants = holding.wants.ceil();
+        holding.demand.is_measured = false;
+        if holding.taken_as.kind == Kind::Gauge {
+            holding.demand.wants = holding.demand.wants.ceil();
         }
-        let numbers = [holding.resource.into(), holding.kind as u64, 0];
+        let numbers = [holding.resource.into(), holding.taken_as.kind as u64, 0];
         self.note(Actor::Client(client).who(), Happening::Reopens, numbers);
         self.begin_program(hold);
         self.take(hold, life);

@@ -16,7 +16,7 @@ use crate::actor::Actor;
 use crate::directory::Journal;
 use crate::open_node::OpenNode;
 use crate::plan::Keeps;
-use crate::site::Leadership;
+use crate::site::{Leadership, LeftBehind};
 use crate::stream::StreamRef;
 use crate::trace::Happening;
 
@@ -98,11 +98,8 @@ impl Simulation {
             peers,
             rights: BTreeMap::new(),
             read,
-            opens,
-            ghost_end,
-            learns,
+            left: LeftBehind { opens, ghost_end, rest_end, learns },
             journal,
-            rest_end,
             writing: None,
             keeps,
             newest,
@@ -143,7 +140,8 @@ impl Simulation {
     fn ghost_end(&self, now: Time, authority: Duration, read: &Record, learns: bool) -> Time {
         let longest = read.longest_lease.max(read.longest_safe_lease);
         // What the node above counts may be out for as long as its own leases last.
-        let longest_of_all = self.tree.sites.iter().map(|site| site.longest_lease).max().unwrap_or_default();
+        let longest_of_all =
+            self.tree.sites.iter().map(|site| site.lengths.longest_lease).max().unwrap_or_default();
         let unknown = if learns { self.rules.drift.stretch(longest_of_all) } else { Duration::ZERO };
         now + self.rules.drift.stretch(authority + longest.max(unknown))
     }
@@ -188,15 +186,15 @@ impl Simulation {
         config.record = record;
         config.marks = marks;
         // Whoever takes a directory next knows that the one before has ended.
-        config.authority = if keeps == Keeps::File { Duration::ZERO } else { found.authority };
+        config.authority = if keeps == Keeps::File { Duration::ZERO } else { found.lengths.authority };
         config.claims = self.rules.claims;
         config.trust_claims = !self.rules.tokens;
         // Each way of remembering has a key of its own.
         let key = site as u8 ^ if keeps == Keeps::File { 0x80 } else { 0 };
         config.keys = self.rules.tokens.then(|| TokenKeys::new(Key::new([key; 32])));
-        config.parent = found.parent.map(|parent| ParentConfig {
+        config.parent = found.kin.parent.map(|parent| ParentConfig {
             servers: self.addresses_of(parent),
-            transport: found.transport,
+            transport: found.upward.transport,
             eager: self.rules.settings.eager,
         });
         #[cfg(feature = "mutations")]
@@ -259,7 +257,7 @@ impl Simulation {
             return;
         }
         let Some(found) = self.streams.get_mut(stream) else { return };
-        found.down_cut = self.now;
+        found.down.cut = self.now;
         let holder = found.holder;
         let at = self.rng.time(Duration::from_secs(20), Duration::from_secs(60));
         let failure = Failure::Unreachable("dead in silence".to_owned());

@@ -165,7 +165,7 @@ impl Simulation {
     }
 
     fn knows_streams(&self, task: u32) -> bool {
-        self.tree.sites[self.tree.tasks[task as usize].site as usize].streams
+        self.tree.sites[self.tree.tasks[task as usize].site as usize].upward.streams
     }
 
     fn unimplemented(&mut self, stream: StreamRef) {
@@ -274,7 +274,7 @@ impl Simulation {
             Down::Grants(grants) => {
                 self.consult(|oracle, facts| oracle.watch_grants(facts, task, grants));
                 let site = self.tree.tasks[task as usize].site;
-                self.tree.sites[site as usize].grants += grants.len() as u64;
+                self.tree.sites[site as usize].figures.grants += grants.len() as u64;
                 if !grants.is_empty() {
                     self.watch_edition_of(task, peer, grants.len());
                 }
@@ -377,7 +377,7 @@ impl Simulation {
         if said {
             self.send_up(stream, found.task, ToNode::Gone { stream, certain: false });
         }
-        if !said || found.up_cut != Time::MAX {
+        if !said || found.up.cut != Time::MAX {
             self.dies_out(stream);
         }
     }

@@ -4,7 +4,7 @@ use super::observer::News;
 use crate::counts::Counts;
 use crate::faults::Tally;
 
-/// What has happened.
+/// The events so far, and the one that happens.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     pub(crate) counts: Counts,

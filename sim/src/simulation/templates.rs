@@ -307,7 +307,7 @@ impl Simulation {
 impl Simulation {
     /// The process of a task, and how long something takes from it to etcd; nothing, if it gets lost.
     fn reaches_store(&mut self, task: u32) -> Option<(u32, Duration)> {
-        let is_cut = self.tree.tasks[task as usize].etcd_cut > self.now;
+        let is_cut = self.tree.tasks[task as usize].etcd.cut > self.now;
         let is_away = self.tree.etcd.as_ref().is_some_and(|etcd| etcd.is_away(self.now));
         let (faulty, link, faults) = (self.faulty(), self.etcd_plan().link, self.rules.faults.clone());
         let office = self.configurations.templates.as_mut()?;
@@ -340,7 +340,7 @@ impl Simulation {
     /// Sends what is to be seen to those who watch.
     fn show_heads(&mut self) {
         for task in 0..self.tree.tasks.len() as u32 {
-            let is_cut = self.tree.tasks[task as usize].etcd_cut > self.now;
+            let is_cut = self.tree.tasks[task as usize].etcd.cut > self.now;
             let Some(office) = &mut self.configurations.templates else { return };
             let found = &mut office.tasks[task as usize];
             let process = found.process;

@@ -9,7 +9,7 @@ use lessor_server::repository::Kind;
 use super::holder::bands;
 use super::{Event, Simulation};
 use crate::actor::Actor;
-use crate::holding::{Holding, Stance};
+use crate::holding::{Holding, Stance, StatedDemand};
 use crate::plan::{Scrutiny, Way};
 use crate::program::measured::Measured;
 use crate::program::{Hit, Program};
@@ -40,7 +40,7 @@ impl Simulation {
         let kind = self.kind_of(holding);
         let legacy = self.population.clients[holding.client as usize].way == Way::Legacy;
         let watched = self.rules.watch == Scrutiny::Close && !(legacy && kind == Kind::Gauge);
-        let from = holding.is_measured.then(|| self.local(Actor::Client(holding.client)));
+        let from = holding.demand.is_measured.then(|| self.local(Actor::Client(holding.client)));
         let resource = usize::from(holding.resource);
         let domains =
             (watched && !legacy && self.has_domains(resource)).then(|| self.resources[resource].id.clone());
@@ -171,7 +171,7 @@ impl Simulation {
     /// Operations stop at the end of their permits, when their process runs.
     pub(crate) fn stop_overdue(&mut self, hold: u32) {
         let local = self.local(Actor::Client(self.population.holdings[hold as usize].client));
-        if self.population.holdings[hold as usize].is_window {
+        if self.population.holdings[hold as usize].taken_as.is_window {
             // The clock may have stood still as well.
             self.note_use(hold);
         }
@@ -230,9 +230,9 @@ impl Simulation {
         let resource = &self.resources[usize::from(holding.resource)];
         let now = self.local(Actor::Client(client));
         // Uses of a window end by themselves.
-        let uses = self.population.programs.get(hold).filter(|_| holding.is_window);
-        let in_use = uses.map_or(Amount::from_micros(holding.in_use), |uses| uses.in_use(now));
-        if self.population.holdings[hold as usize].kind == Kind::Gauge
+        let uses = self.population.programs.get(hold).filter(|_| holding.taken_as.is_window);
+        let in_use = uses.map_or(Amount::from_micros(holding.permits.in_use), |uses| uses.in_use(now));
+        if self.population.holdings[hold as usize].taken_as.kind == Kind::Gauge
             && let Some(session) = self.population.clients[client as usize].mind.session()
         {
             session.set_in_use(now, &resource.id, in_use);
@@ -257,11 +257,11 @@ impl Simulation {
         let clock = self.process(Actor::Client(self.population.holdings[hold as usize].client)).clock;
         let (used, in_use) = (program.used(self.now, clock), program.in_use(clock.at(self.now)));
         let holding = &mut self.population.holdings[hold as usize];
-        if used == holding.used {
+        if used == holding.permits.used {
             return;
         }
-        let before = std::mem::replace(&mut holding.in_use, in_use.as_micros());
-        holding.used = used;
+        let before = std::mem::replace(&mut holding.permits.in_use, in_use.as_micros());
+        holding.permits.used = used;
         let (client, resource) = (holding.client, holding.resource);
         self.recount(hold);
         if before == in_use.as_micros() {
@@ -300,7 +300,14 @@ impl Simulation {
                     session.remove(now, id);
                     continue;
                 }
-                session.set_bands(now, id, bands(&Holding { wants: 0.0, ..holding.clone() }));
+                session.set_bands(
+                    now,
+                    id,
+                    bands(&Holding {
+                        demand: StatedDemand { wants: 0.0, ..holding.demand },
+                        ..holding.clone()
+                    }),
+                );
             }
             session.set_in_use(now, id, in_use);
         }
@@ -339,7 +346,7 @@ impl Simulation {
             if holding.stance != Stance::Kept {
                 continue;
             }
-            holding.wants = said.wants;
+            holding.demand.wants = said.wants;
             let (bands, resource) = (bands(holding), holding.resource);
             self.note(
                 Actor::Client(client).who(),

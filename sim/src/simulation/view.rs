@@ -22,7 +22,7 @@ impl Simulation {
     /// The longest lease that any leader was told to grant.
     #[must_use]
     pub fn longest_lease(&self) -> Duration {
-        self.tree.sites.iter().map(|site| site.longest_lease).max().unwrap_or_default()
+        self.tree.sites.iter().map(|site| site.lengths.longest_lease).max().unwrap_or_default()
     }
 
     /// Whether a site has a leader that may act.
@@ -53,7 +53,7 @@ impl Simulation {
     /// The number of times that the leaders of a site had something written.
     #[must_use]
     pub fn mark_writes(&self, site: u32) -> u64 {
-        self.tree.sites[site as usize].writes
+        self.tree.sites[site as usize].figures.writes
     }
 
     /// The number of sites.
@@ -65,7 +65,7 @@ impl Simulation {
     /// The number of grants that the leaders of a site made on streams.
     #[must_use]
     pub fn grants(&self, site: u32) -> u64 {
-        self.tree.sites[site as usize].grants
+        self.tree.sites[site as usize].figures.grants
     }
 
     pub(crate) fn addresses_of(&self, site: u32) -> Vec<Arc<str>> {
@@ -137,7 +137,7 @@ impl Simulation {
     /// The amount that `client` believes it may use of everything it asks for.
     #[must_use]
     pub fn believed(&self, client: u32) -> Amount {
-        Amount::from_micros(self.population.holdings_of(client).map(|holding| holding.counted).sum())
+        Amount::from_micros(self.population.holdings_of(client).map(|holding| holding.sums.counted).sum())
     }
 
     /// Units that are in use by the programs of `client`, under permits that have not ended.

@@ -61,7 +61,7 @@ impl Simulation {
         for hold in self.population.clients[client as usize].holds.clone() {
             let holding = &self.population.holdings[hold as usize];
             let Some(uses) = self.population.programs.get_mut(hold).and_then(Program::uses) else { continue };
-            let want = uses.want(now, holding.priority);
+            let want = uses.want(now, holding.demand.priority);
             let said = if faulty { want.bands } else { bands(holding) };
             let found = &mut self.population.clients[client as usize];
             found.next_look = found.next_look.min(want.next_look);

@@ -47,11 +47,11 @@ impl Simulation {
     /// Something goes up a stream.
     pub(super) fn send_up(&mut self, stream: StreamRef, task: u32, delivery: ToNode) {
         let Some(found) = self.streams.get(stream) else { return };
-        let (actor, clear) = (found.holder.actor, found.up_clear);
+        let (actor, clear) = (found.holder.actor, found.up.clear);
         let sent = self.now.max(self.closed_up(actor, task));
         let at = (sent + self.delay(actor)).max(clear);
         if let Some(found) = self.streams.get_mut(stream) {
-            found.up_clear = at;
+            found.up.clear = at;
         }
         self.queue.put(at, Event::ToNode { task, delivery: Box::new(delivery) });
     }
@@ -59,11 +59,11 @@ impl Simulation {
     /// Something comes down a stream.
     pub(super) fn send_down(&mut self, stream: StreamRef, delivery: ToHolder) -> Time {
         let Some(found) = self.streams.get(stream) else { return self.now };
-        let (holder, task, clear) = (found.holder, found.task, found.down_clear.max(found.stalled));
+        let (holder, task, clear) = (found.holder, found.task, found.down.clear.max(found.stalled));
         let sent = self.now.max(self.closed_down(holder.actor, task));
         let at = (sent + self.delay(holder.actor)).max(clear);
         if let Some(found) = self.streams.get_mut(stream) {
-            found.down_clear = at;
+            found.down.clear = at;
         }
         self.queue.put(at, Event::ToHolder { holder, delivery: Box::new(delivery) });
         at
@@ -79,8 +79,8 @@ impl Simulation {
     /// Whether something that arrives on a stream was under way when it broke.
     pub(super) fn is_cut(&mut self, stream: StreamRef, up: bool) -> bool {
         let cut = match self.streams.get(stream) {
-            Some(found) if up => found.up_cut < self.now,
-            Some(found) => found.down_cut < self.now,
+            Some(found) if up => found.up.cut < self.now,
+            Some(found) => found.down.cut < self.now,
             None => true,
         };
         self.progress.tally.cut += u64::from(cut);
@@ -103,12 +103,12 @@ impl Simulation {
 
     fn closed_up(&self, actor: Actor, task: u32) -> Time {
         let site = self.tree.tasks[task as usize].site;
-        self.process(actor).cut_up.max(self.tree.sites[site as usize].door_in)
+        self.process(actor).cut_up.max(self.tree.sites[site as usize].door.shut_in)
     }
 
     fn closed_down(&self, actor: Actor, task: u32) -> Time {
         let site = self.tree.tasks[task as usize].site;
-        self.process(actor).cut_down.max(self.tree.sites[site as usize].door_out)
+        self.process(actor).cut_down.max(self.tree.sites[site as usize].door.shut_out)
     }
 
     /// Counts a message that goes up.

@@ -39,23 +39,51 @@ pub(super) struct SpareWorld {
     end: Time,
     queue: EventQueue<SpareEvent>,
     rng: Rng,
-    /// Those of the traffic, so that it is the same whatever the network does.
-    traffic_rng: Rng,
+    traffic: TrafficDraw,
     /// The root, and the leaves.
     net: Net,
     /// When each server is looked at next.
     due: Vec<Option<Time>>,
     clients: Vec<SpareClient>,
-    stretches: Vec<TrafficStretch>,
-    /// Nothing overtakes what was sent before it, up and down, of each holder.
-    clear: Vec<[Time; 2]>,
-    /// The amount that each holder was granted last, and what bound it.
-    told: Vec<(Amount, Option<BoundBy>)>,
+    /// The clients and then the leaves, as their servers see them.
+    holders: Vec<ServedHolder>,
     /// One limiter of all of it.
     one: Limiter,
+    tally: SpareTally,
+}
+
+/// The figures so far.
+#[derive(Default)]
+struct SpareTally {
     /// The sum of what all clients believe they may use, in millionths.
     believed: u128,
     report: SpareReport,
+}
+
+// === impl SpareTally ===
+
+impl SpareTally {
+    /// A client that believed `before` believes `after`, where there is `capacity` for all.
+    fn believe(&mut self, before: Amount, after: Amount, capacity: Amount) {
+        self.believed += u128::from(after.as_micros());
+        self.believed -= u128::from(before.as_micros());
+        self.report.over += u64::from(self.believed > u128::from(capacity.as_micros()));
+    }
+}
+
+/// The chance of the traffic, which is the same whatever the network does.
+struct TrafficDraw {
+    rng: Rng,
+    stretches: Vec<TrafficStretch>,
+}
+
+/// One that a server serves.
+#[derive(Clone, Default)]
+struct ServedHolder {
+    /// Nothing overtakes what was sent before it, up and down.
+    clear: [Time; 2],
+    /// The amount that it was granted last, and what bound it.
+    told: (Amount, Option<BoundBy>),
 }
 
 // === impl SpareWorld ===
@@ -63,7 +91,8 @@ pub(super) struct SpareWorld {
 impl SpareWorld {
     pub(super) fn new(run: SpareRun, seed: u64) -> SpareWorld {
         let mut rng = Rng::new(seed);
-        let traffic_rng = Rng::new(rng.number());
+        let traffic =
+            TrafficDraw { rng: Rng::new(rng.number()), stretches: vec![run.traffic.begin(); run.clients] };
         let clients: Vec<SpareClient> =
             (0..run.clients).map(|number| SpareClient::new(&run, number, &mut rng)).collect();
         let one = Limiter::new(run.burst);
@@ -75,16 +104,13 @@ impl SpareWorld {
             queue: EventQueue::small(),
             net: network(&run),
             due: vec![None; 1 + run.leaves],
-            stretches: vec![run.traffic.begin(); run.clients],
-            clear: vec![[Time::ZERO; 2]; run.clients + run.leaves],
-            told: vec![(Amount::ZERO, None); run.clients + run.leaves],
+            holders: vec![ServedHolder::default(); run.clients + run.leaves],
             run,
             rng,
-            traffic_rng,
+            traffic,
             clients,
             one,
-            believed: 0,
-            report: SpareReport::default(),
+            tally: SpareTally::default(),
         };
         for client in 0..run.clients {
             // They do not all begin at one moment.
@@ -100,7 +126,7 @@ impl SpareWorld {
             self.now = at;
             self.happen(event);
         }
-        self.report
+        self.tally.report
     }
 
     fn happen(&mut self, event: SpareEvent) {
@@ -148,10 +174,10 @@ impl SpareWorld {
             Endpoint::Node(leaf) => self.run.clients + leaf - 1,
         };
         let said = (grant.capacity, grant.bound_by);
-        let before = std::mem::replace(&mut self.told[place], said);
+        let before = std::mem::replace(&mut self.holders[place].told, said);
         if self.counts() {
-            self.report.grants += 1;
-            self.report.repeated += u64::from(before == said);
+            self.tally.report.grants += 1;
+            self.tally.report.repeated += u64::from(before == said);
         }
     }
 
@@ -163,9 +189,9 @@ impl SpareWorld {
         let (is_granted, has_knocked) = self.clients[client].request(self.now);
         let is_granted_by_one = self.one.try_acquire(1, || self.now).is_ok();
         if self.counts() {
-            self.report.asked += 1;
-            self.report.refused += u64::from(!is_granted);
-            self.report.refused_by_one += u64::from(!is_granted_by_one);
+            self.tally.report.asked += 1;
+            self.tally.report.refused += u64::from(!is_granted);
+            self.tally.report.refused_by_one += u64::from(!is_granted_by_one);
         }
         if has_knocked {
             self.attend(client);
@@ -174,8 +200,8 @@ impl SpareWorld {
     }
 
     fn expect_request(&mut self, client: usize) {
-        let (run, rng) = (self.run, &mut self.traffic_rng);
-        let stretch = &mut self.stretches[client];
+        let (run, TrafficDraw { rng, stretches }) = (self.run, &mut self.traffic);
+        let stretch = &mut stretches[client];
         if let Some(at) = run.traffic.request(&run, client, stretch, (self.now, self.end), rng) {
             self.queue.put(at, SpareEvent::Request(client));
         }
@@ -188,10 +214,7 @@ impl SpareWorld {
             self.send(Endpoint::Holder(client), action);
         }
         let after = self.clients[client].capacity;
-        self.believed += u128::from(after.as_micros());
-        self.believed -= u128::from(before.as_micros());
-        let capacity = u128::from(Amount::from_units(self.run.capacity).as_micros());
-        self.report.over += u64::from(self.believed > capacity);
+        self.tally.believe(before, after, Amount::from_units(self.run.capacity));
         let at = self.clients[client].next_deadline().max(self.now);
         if self.clients[client].due.is_none_or(|due| at < due) && at < Time::MAX {
             self.clients[client].due = Some(at);
@@ -205,7 +228,7 @@ impl SpareWorld {
             return;
         }
         let is_report = matches!(action, Action::Send { up: Up::Report(_), .. }) && self.counts();
-        self.report.reports += u64::from(is_report);
+        self.tally.report.reports += u64::from(is_report);
         let at = self.arrival(from, 0);
         self.queue.put(at, SpareEvent::Message(Box::new(NetMessage::Up(from, action))));
     }
@@ -225,7 +248,7 @@ impl SpareWorld {
         let again = if is_lost { SAID_AGAIN } else { Duration::ZERO };
         let jitter = if lost_in > 0 { delay / 2 } else { Duration::ZERO };
         let at = self.now + delay + self.rng.time(Duration::ZERO, jitter) + again;
-        let clear = &mut self.clear[holder][way];
+        let clear = &mut self.holders[holder].clear[way];
         *clear = at.max(*clear + Duration::from_nanos(1));
         *clear
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use lessor_proto::{Epoch, Time};
 
 use super::holder::SimulatedHolder;
+use super::stations::HolderStation;
 use super::world::{ROOT, WindowsEvent, WindowsWorld, node_config};
 use crate::net::{Endpoint, NetMessage};
 
@@ -39,7 +40,7 @@ impl WindowsWorld {
             0..=2 => self.reborn(slot),
             3 | 4 => {
                 // All that is said waits, in its order.
-                let until = &mut self.unheard_until[holder];
+                let until = &mut self.holders[holder].unheard_until;
                 *until = (*until).max(self.now + lasts);
             }
             5..=7 => self.stand_still(holder, lasts),
@@ -51,7 +52,7 @@ impl WindowsWorld {
             _ => self.lose_server(ROOT),
         }
         let next = self.now + self.rng.exponential(self.run.window / 4);
-        if next < self.calm_from {
+        if next < self.phases.calm_from {
             self.queue.put(next, WindowsEvent::Fault);
         }
     }
@@ -59,37 +60,34 @@ impl WindowsWorld {
     /// A holder dies with all that it has, and another process takes its place, which has its name.
     fn reborn(&mut self, slot: usize) {
         let before = self.slots[slot];
-        self.holders[before] = None;
+        self.holders[before].holder = None;
         let home = self.net.home(Endpoint::Holder(before));
         let holder = self.net.add_holder(home);
         self.slots[slot] = holder;
-        self.holders.push(Some(SimulatedHolder::new(&self.run, slot, self.now, &mut self.rng)));
-        self.cut.push(false);
-        self.unheard_until.push(Time::ZERO);
-        self.still.push(None);
-        self.clear.push([Time::ZERO; 2]);
+        let life = SimulatedHolder::new(&self.run, slot, self.now, &mut self.rng);
+        self.holders.push(HolderStation::new(life));
         self.attend(holder);
     }
 
     fn stand_still(&mut self, holder: usize, lasts: Duration) {
-        if self.still[holder].is_some() {
+        if self.holders[holder].still.is_some() {
             return;
         }
         let is_shown = self.rng.chance(500);
         let until = self.now + lasts;
-        let Some(found) = &mut self.holders[holder] else { return };
+        let Some(found) = &mut self.holders[holder].holder else { return };
         if !is_shown {
             found.stop_clock(self.now);
         }
         let lost = if is_shown { Duration::ZERO } else { lasts };
-        self.still[holder] = Some(Standstill { until, lost });
+        self.holders[holder].still = Some(Standstill { until, lost });
         self.queue.put(until, WindowsEvent::GoesOn(holder));
     }
 
     /// A holder that stood still goes on. Where its clock did so too, the date shows that.
     pub(super) fn go_on(&mut self, holder: usize) {
-        let Some(Standstill { lost, .. }) = self.still[holder].take() else { return };
-        if let Some(found) = &mut self.holders[holder] {
+        let Some(Standstill { lost, .. }) = self.holders[holder].still.take() else { return };
+        if let Some(found) = &mut self.holders[holder].holder {
             found.go_on(self.now, lost);
         }
         self.attend(holder);

@@ -11,7 +11,8 @@ use lessor_server::node::NodeConfig;
 
 use super::faults::Standstill;
 use super::holder::SimulatedHolder;
-use super::judge::WindowJudge;
+use super::stations::{HolderStation, ServerStation};
+use super::uses::UseCounts;
 use super::{WindowsReport, WindowsRun};
 use crate::event_queue::EventQueue;
 use crate::net::{Endpoint, Net, NetMessage};
@@ -52,37 +53,49 @@ const WHOLE: f64 = 1.1;
 pub(super) struct WindowsWorld {
     pub(super) run: WindowsRun,
     pub(super) now: Time,
+    pub(super) phases: RunPhases,
+    pub(super) queue: EventQueue<WindowsEvent>,
+    pub(super) rng: Rng,
+    pub(super) net: Net,
+    /// The last epoch that has begun.
+    pub(super) epoch: u64,
+    /// The root, and the leaves.
+    servers: Vec<ServerStation>,
+    /// The holder at each place.
+    pub(super) slots: Vec<usize>,
+    /// All that live or have.
+    pub(super) holders: Vec<HolderStation>,
+    uses: UseCounts,
+    pub(super) report: WindowsReport,
+}
+
+/// The times of a run.
+#[derive(Clone, Copy)]
+pub(super) struct RunPhases {
     /// When requests come, when they are counted, and when they end.
     begin: Time,
     counts_from: Time,
     end: Time,
     /// From then on nothing goes wrong.
     pub(super) calm_from: Time,
-    pub(super) queue: EventQueue<WindowsEvent>,
-    pub(super) rng: Rng,
-    pub(super) net: Net,
-    /// The last epoch that has begun.
-    pub(super) epoch: u64,
-    /// When each server is looked at next.
-    due: Vec<Option<Time>>,
-    /// The holder at each place.
-    pub(super) slots: Vec<usize>,
-    /// Those that live.
-    pub(super) holders: Vec<Option<SimulatedHolder>>,
-    pub(super) cut: Vec<bool>,
-    /// Until when all that is said to a holder, or by it, is on its way.
-    pub(super) unheard_until: Vec<Time>,
-    /// Those that stand still.
-    pub(super) still: Vec<Option<Standstill>>,
-    /// Nothing overtakes what was sent before it, up and down, of each holder and of each leaf.
-    pub(super) clear: Vec<[Time; 2]>,
-    clear_of_leaves: Vec<[Time; 2]>,
-    judge: WindowJudge,
-    /// The uses in each window one behind the other.
-    full: Vec<u64>,
-    /// The uses of the last windows, in order.
-    last_uses: Vec<(Time, u64)>,
-    pub(super) report: WindowsReport,
+}
+
+// === impl RunPhases ===
+
+impl RunPhases {
+    fn new(run: &WindowsRun) -> RunPhases {
+        // A server without a record learns for a lease.
+        let begin = Time::ZERO + run.lease() * 2;
+        let counts_from = begin + run.window * BEGINNING;
+        let windows = u32::try_from(run.windows).unwrap_or(u32::MAX);
+        let end = counts_from + run.window * windows;
+        RunPhases {
+            begin,
+            counts_from,
+            end,
+            calm_from: counts_from + run.window * windows.saturating_sub(CALM),
+        }
+    }
 }
 
 // === impl WindowsWorld ===
@@ -90,35 +103,22 @@ pub(super) struct WindowsWorld {
 impl WindowsWorld {
     pub(super) fn new(run: WindowsRun, seed: u64) -> WindowsWorld {
         let mut rng = Rng::new(seed);
-        // A server without a record learns for a lease.
-        let begin = Time::ZERO + run.lease() * 2;
-        let counts_from = begin + run.window * BEGINNING;
+        let phases = RunPhases::new(&run);
+        let RunPhases { begin, counts_from, .. } = phases;
         let windows = u32::try_from(run.windows).unwrap_or(u32::MAX);
-        let end = counts_from + run.window * windows;
-        let holders =
-            (0..run.holders).map(|number| Some(SimulatedHolder::new(&run, number, Time::ZERO, &mut rng)));
+        let station = |number| HolderStation::new(SimulatedHolder::new(&run, number, Time::ZERO, &mut rng));
         let mut world = WindowsWorld {
             now: Time::ZERO,
-            begin,
-            counts_from,
-            end,
-            calm_from: counts_from + run.window * windows.saturating_sub(CALM),
+            phases,
             queue: EventQueue::small(),
             epoch: 1,
             slots: (0..run.holders).collect(),
-            unheard_until: vec![Time::ZERO; run.holders],
-            still: vec![None; run.holders],
-            clear_of_leaves: vec![[Time::ZERO; 2]; run.leaves],
-            holders: holders.collect(),
+            holders: (0..run.holders).map(station).collect(),
             net: network(&run),
-            due: vec![None; 1 + run.leaves],
-            cut: vec![false; run.holders],
-            clear: vec![[Time::ZERO; 2]; run.holders],
-            judge: WindowJudge::new(run.window),
-            full: vec![0; usize::try_from(run.windows).unwrap_or_default()],
+            servers: vec![ServerStation::default(); 1 + run.leaves],
+            uses: UseCounts::new(run.window, usize::try_from(run.windows).unwrap_or_default()),
             run,
             rng,
-            last_uses: Vec::new(),
             report: WindowsReport::default(),
         };
         for holder in 0..run.holders {
@@ -137,15 +137,14 @@ impl WindowsWorld {
     }
 
     pub(super) fn play(mut self) -> WindowsReport {
-        while let Some((at, event)) = self.queue.pop(self.end) {
+        while let Some((at, event)) = self.queue.pop(self.phases.end) {
             self.now = at;
             self.happen(event);
         }
-        let uses: u64 = self.full.iter().sum();
-        let share = uses as f64 / (f64::from(self.run.limit) * self.full.len().max(1) as f64);
-        let least = self.full.iter().copied().min().unwrap_or_default();
-        let last = least_in(&self.last_uses, self.run.window.mul_f64(WHOLE), self.end);
-        WindowsReport { most: self.judge.most(), share, least, last, ..self.report }
+        let uses = &self.uses;
+        let last = uses.least_of_last(self.run.window.mul_f64(WHOLE), self.phases.end);
+        let (most, share, least) = (uses.most(), uses.share(self.run.limit), uses.least());
+        WindowsReport { most, share, least, last, ..self.report }
     }
 
     fn happen(&mut self, event: WindowsEvent) {
@@ -158,7 +157,7 @@ impl WindowsWorld {
             WindowsEvent::GoesOn(holder) => self.go_on(holder),
             WindowsEvent::Holder(holder) => {
                 // Another look came in between where it is for later.
-                if let Some(found) = &mut self.holders[holder]
+                if let Some(found) = &mut self.holders[holder].holder
                     && found.due.take_if(|due| *due <= self.now).is_some()
                 {
                     self.attend(holder);
@@ -166,7 +165,7 @@ impl WindowsWorld {
             }
             WindowsEvent::GivesUp(holder) => self.attend(holder),
             WindowsEvent::Node(node) => {
-                if self.due[node].take_if(|due| *due <= self.now).is_some() {
+                if self.servers[node].due.take_if(|due| *due <= self.now).is_some() {
                     self.serve(node);
                 }
             }
@@ -188,10 +187,10 @@ impl WindowsWorld {
             },
             WindowsEvent::Misfortune => {
                 let WindowsRun { dying, cut, leaving, .. } = self.run;
-                self.holders.iter_mut().take(dying).for_each(|holder| *holder = None);
-                self.cut.iter_mut().take(dying + cut).for_each(|is_cut| *is_cut = true);
+                self.holders.iter_mut().take(dying).for_each(|station| station.holder = None);
+                self.holders.iter_mut().take(dying + cut).for_each(|station| station.is_cut = true);
                 for holder in dying + cut..dying + cut + leaving {
-                    if let Some(found) = &mut self.holders[holder] {
+                    if let Some(found) = &mut self.holders[holder].holder {
                         found.leave(self.now);
                     }
                     self.attend(holder);
@@ -211,15 +210,15 @@ impl WindowsWorld {
             },
             _ => return None,
         };
-        self.still[holder].map(Standstill::until).filter(|&until| until >= self.now)
+        self.holders[holder].still.map(Standstill::until).filter(|&until| until >= self.now)
     }
 
     fn is_cut(&self, endpoint: Endpoint) -> bool {
-        matches!(endpoint, Endpoint::Holder(holder) if self.cut[holder])
+        matches!(endpoint, Endpoint::Holder(holder) if self.holders[holder].is_cut)
     }
 
     fn counts(&self) -> bool {
-        self.now >= self.counts_from
+        self.now >= self.phases.counts_from
     }
 
     fn take_down(&mut self, to: Endpoint, event: Event) {
@@ -228,7 +227,7 @@ impl WindowsWorld {
         let event = self.net.take_down(self.now, to, event);
         match (to, event) {
             (Endpoint::Holder(holder), Some(event)) => {
-                if let Some(found) = &mut self.holders[holder] {
+                if let Some(found) = &mut self.holders[holder].holder {
                     found.take(self.now, event);
                 }
                 self.attend(holder);
@@ -243,7 +242,7 @@ impl WindowsWorld {
         self.expect_requests(place, self.now);
         let holder = self.slots[place];
         for _ in 0..number {
-            let Some(found) = &mut self.holders[holder] else { return };
+            let Some(found) = &mut self.holders[holder].holder else { return };
             let answer = found.request(&self.run, self.now);
             if self.counts() {
                 self.report.asked += 1;
@@ -263,41 +262,38 @@ impl WindowsWorld {
     fn note(&mut self, [granted, refused]: [u64; 2]) {
         let limit = u64::from(self.run.limit);
         if granted > 0 {
-            let uses = self.judge.hear(self.now, granted);
+            let is_last = self.now + self.run.window * JUDGED >= self.phases.end;
+            let uses = self.uses.hear(self.now, granted, is_last);
             self.report.over += uses.saturating_sub(limit).min(granted);
-            if self.now + self.run.window * JUDGED >= self.end {
-                self.last_uses.push((self.now, granted));
-            }
         }
         if !self.counts() {
             return;
         }
         self.report.granted += granted;
-        let place = self.now.since(self.counts_from).as_nanos() / self.run.window.as_nanos();
-        if let Some(full) = usize::try_from(place).ok().and_then(|place| self.full.get_mut(place)) {
-            *full += granted;
-        }
+        let place = self.now.since(self.phases.counts_from).as_nanos() / self.run.window.as_nanos();
+        self.uses.count(place, granted);
         if refused > 0 {
-            let spent: u64 = self.holders.iter().flatten().map(|holder| holder.in_use(self.now)).sum();
+            let live = self.holders.iter().filter_map(|station| station.holder.as_ref());
+            let spent: u64 = live.map(|holder| holder.in_use(self.now)).sum();
             self.report.wrongly_refused += if spent < limit { refused } else { 0 };
         }
     }
 
     fn expect_requests(&mut self, holder: usize, from: Time) {
         let run = self.run;
-        let next = run.traffic.next(&run, holder, (self.begin, from), &mut self.rng);
-        if let Some((at, number)) = next.filter(|&(at, _)| at < self.end) {
+        let next = run.traffic.next(&run, holder, (self.phases.begin, from), &mut self.rng);
+        if let Some((at, number)) = next.filter(|&(at, _)| at < self.phases.end) {
             self.queue.put(at, WindowsEvent::Requests(holder, number));
         }
     }
 
     /// A holder does what is due, and says what it has to say.
     pub(super) fn attend(&mut self, holder: usize) {
-        if self.still[holder].is_some() {
+        if self.holders[holder].still.is_some() {
             return;
         }
         for _ in 0..1_000 {
-            let Some(found) = &mut self.holders[holder] else { return };
+            let Some(found) = &mut self.holders[holder].holder else { return };
             let mut actions = Vec::new();
             while let Some(action) = found.poll(self.now) {
                 actions.push(action);
@@ -310,7 +306,7 @@ impl WindowsWorld {
                 break;
             }
         }
-        let Some(found) = &mut self.holders[holder] else { return };
+        let Some(found) = &mut self.holders[holder].holder else { return };
         let free_at = found.free_at(self.now).unwrap_or(Time::MAX);
         let at = found.next_deadline().min(free_at).max(self.now + Duration::from_nanos(1));
         if found.due.is_none_or(|due| at < due) && at < Time::MAX {
@@ -336,8 +332,11 @@ impl WindowsWorld {
     fn arrival(&mut self, endpoint: Endpoint, way: usize) -> Time {
         let at = self.now + self.rng.time(self.run.way / 20, self.run.way);
         let (at, clear) = match endpoint {
-            Endpoint::Holder(holder) => (at.max(self.unheard_until[holder]), &mut self.clear[holder][way]),
-            Endpoint::Node(node) => (at, &mut self.clear_of_leaves[node - 1][way]),
+            Endpoint::Holder(holder) => {
+                let station = &mut self.holders[holder];
+                (at.max(station.unheard_until), &mut station.clear[way])
+            }
+            Endpoint::Node(node) => (at, &mut self.servers[node].clear[way]),
         };
         *clear = at.max(*clear + Duration::from_nanos(1));
         *clear
@@ -352,23 +351,11 @@ impl WindowsWorld {
             }
         }
         if let Some(at) = self.net.next_deadline(node).map(|at| at.max(self.now + Duration::from_nanos(1)))
-            && self.due[node].is_none_or(|due| at < due)
+            && self.servers[node].expect(at)
         {
-            self.due[node] = Some(at);
             self.queue.put(at, WindowsEvent::Node(node));
         }
     }
-}
-
-/// The least uses in any time of that length before `end`, from the first of them on.
-fn least_in(uses: &[(Time, u64)], length: Duration, end: Time) -> u64 {
-    // The least begins just after a use.
-    let begun = (1..uses.len()).take_while(|&first| uses[first - 1].0 + length < end);
-    let count = |first: usize| {
-        let until = uses[first - 1].0 + length;
-        uses[first..].iter().take_while(|&&(at, _)| at <= until).map(|&(_, count)| count).sum()
-    };
-    begun.map(count).min().unwrap_or_default()
 }
 
 /// The root, and the leaves below it, to which holders go in turn.

@@ -28,11 +28,17 @@ pub(super) struct Fleet {
     limit: u32,
     capacity: f64,
     start: Time,
+    figures: FleetFigures,
+    view: View,
+}
+
+/// The figures so far.
+#[derive(Debug, Default)]
+struct FleetFigures {
     /// When the clients' leases first summed up to nearly all there is, and what the target had seen by then.
     settled: Option<(Time, u64)>,
     /// By how much clients ever believed to have more than there is, in units a second.
     overcommitment: f64,
-    view: View,
     /// Requests a second at the target, sampled.
     history: Vec<(f64, f64)>,
 }
@@ -80,10 +86,8 @@ impl Fleet {
             limit,
             capacity,
             start,
-            settled: None,
-            overcommitment: 0.0,
+            figures: FleetFigures::default(),
             view: View::default(),
-            history: Vec::new(),
         };
         fleet.look();
         Ok(fleet)
@@ -108,7 +112,7 @@ impl Fleet {
 
     /// Requests a second at the target, by the seconds since the beginning.
     pub(super) fn history(&self) -> &[(f64, f64)] {
-        &self.history
+        &self.figures.history
     }
 
     pub(super) async fn end(self) {
@@ -124,15 +128,15 @@ impl Fleet {
         let (now, judge) = (clock::now(), self.target.verdict());
         let held: f64 = leases.iter().map(|lease| usable(lease, now)).sum();
         if is_one_instant {
-            self.overcommitment = self.overcommitment.max(held - self.capacity);
+            self.figures.overcommitment = self.figures.overcommitment.max(held - self.capacity);
         }
-        self.overcommitment = self.overcommitment.max(self.tree.overcommitment());
-        if self.settled.is_none() && held >= 0.95 * self.capacity {
-            self.settled = Some((now, judge.seen));
+        self.figures.overcommitment = self.figures.overcommitment.max(self.tree.overcommitment());
+        if self.figures.settled.is_none() && held >= 0.95 * self.capacity {
+            self.figures.settled = Some((now, judge.seen));
         }
         let since = now.since(self.start);
         let tenants = self.tenants.look(now);
-        self.history.push((since.as_secs_f64(), judge.rate() as f64));
+        self.figures.history.push((since.as_secs_f64(), judge.rate() as f64));
         self.view = View {
             seconds: since.as_secs_f64(),
             length: self.script.length().as_secs_f64(),
@@ -177,7 +181,7 @@ impl Fleet {
     }
 
     fn summary(&self, judge: &Judge, tenants: &[view::Tenant], now: Time) -> String {
-        let used = match self.settled {
+        let used = match self.figures.settled {
             Some((since, seen)) if since < now => {
                 let whole = self.capacity * now.since(since).as_secs_f64();
                 format!("{:.1} %", 100.0 * (judge.seen - seen) as f64 / whole)
@@ -185,7 +189,7 @@ impl Fleet {
             _ => "nothing yet".to_owned(),
         };
         // Less than a thousandth is rounding in the sum of a dozen doubles.
-        let over = if self.overcommitment < 1e-3 { 0.0 } else { self.overcommitment };
+        let over = if self.figures.overcommitment < 1e-3 { 0.0 } else { self.figures.overcommitment };
         let (greedy, others) = tenants::refused(tenants);
         format!(
             "limit {}/s, highest second seen at the target {}, refused {}, share used {used} of {}/s, greedy tenant refused \

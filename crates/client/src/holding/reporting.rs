@@ -19,7 +19,7 @@ impl Holding {
     /// wanted than is held, or something can be given back. Who is lent what nobody wants says at once what it wants: what
     /// is a share is not recalled.
     pub(crate) fn demand_is_news(&self, now: Time, transport: Transport) -> bool {
-        let Some((bands, peak)) = &self.reported else { return true };
+        let Some((bands, peak)) = &self.reporting.reported else { return true };
         if *bands == self.config.bands {
             let claims = self.peak.unwrap_or(0.0);
             let is_covered = || Amount::from_f64(claims * 2.0) <= self.held(now);
@@ -47,29 +47,29 @@ impl Holding {
 
     /// Whether the grantor waits for a report.
     pub(crate) fn is_ack_wanted(&self) -> bool {
-        self.ack_wanted
+        self.reporting.ack_wanted
     }
 
     /// Whether the grantor waits for a report, and we use no more than the lease gives, so that reporting helps.
     pub(crate) fn ack_is_due(&self, now: Time) -> bool {
-        self.ack_wanted && self.in_use <= self.held(now)
+        self.reporting.ack_wanted && self.in_use <= self.held(now)
     }
 
     /// Whether less could be promised than the grantor counts. A node that hands out more than its lease gives frees what
     /// comes back to it step by step, so that the nodes above need not wait for the last of it.
     pub(crate) fn promise_fell(&self, now: Time) -> bool {
         let held = self.held(now);
-        held.max(self.in_use) < self.counted || self.returning && self.keep() < held
+        held.max(self.in_use) < self.counted || self.reporting.returning && self.keep() < held
     }
 
     /// Whether the grantor waits for units that come back by age, one after the other.
     pub(crate) fn yields_by_age(&self) -> bool {
-        self.ack_wanted && self.config.surplus == Surplus::Yield
+        self.reporting.ack_wanted && self.config.surplus == Surplus::Yield
     }
 
     /// Whether the last report said something else of the demand.
     pub(crate) fn demand_has_changed(&self) -> bool {
-        self.reported.as_ref().is_none_or(|(bands, peak)| {
+        self.reporting.reported.as_ref().is_none_or(|(bands, peak)| {
             *bands != self.config.bands || differs(peak.unwrap_or(0.0), self.peak.unwrap_or(0.0))
         })
     }
@@ -83,9 +83,9 @@ impl Holding {
         let lasts = self.lasts(now);
         let counted = self.counted_before(now, held.max(self.in_use), epoch);
         if self.in_use <= held {
-            self.ack_wanted = false;
+            self.reporting.ack_wanted = false;
         }
-        self.reported = Some((self.config.bands.clone(), self.peak));
+        self.reporting.reported = Some((self.config.bands.clone(), self.peak));
         // An ended lease of Lessor's is still acknowledged, which lets the grantor stop counting it at once.
         let lease = self.lease.as_ref().filter(|lease| lease.order.is_some() || held > Amount::ZERO);
         let has = lease.map(|lease| {
@@ -134,10 +134,10 @@ impl Holding {
         if self.is_lent_to(transport) {
             return;
         }
-        let fell = self.reported.as_ref().is_some_and(|(bands, _)| self.wants() < sum(bands));
-        if fell || self.returning {
+        let fell = self.reporting.reported.as_ref().is_some_and(|(bands, _)| self.wants() < sum(bands));
+        if fell || self.reporting.returning {
             let keep = self.keep();
-            self.returning = keep > self.kept_for_wants();
+            self.reporting.returning = keep > self.kept_for_wants();
             if let Some(lease) = &mut self.lease {
                 lease.amount = lease.amount.min(keep);
             }
@@ -155,7 +155,7 @@ impl Holding {
     }
 
     pub(super) fn reported_wants(&self) -> Amount {
-        self.reported.as_ref().map_or(Amount::ZERO, |(bands, _)| self.as_amount(sum(bands)))
+        self.reporting.reported.as_ref().map_or(Amount::ZERO, |(bands, _)| self.as_amount(sum(bands)))
     }
 
     pub(super) fn as_amount(&self, wants: f64) -> Amount {

@@ -29,17 +29,10 @@ pub(super) struct Entry {
     pub(super) exchange: Option<ReportId>,
     /// The refusals of it, and its last fault.
     pub(super) setbacks: Setbacks,
-    /// Whether a server may know of us and this resource.
-    known: bool,
-    /// Whether the last report was hurried by `ack_wanted`: the next one may not be.
-    hurried: bool,
-    refresh: Option<Duration>,
+    asking: Asking,
     /// Its state on the stream.
     pub(super) streamed: Streamed,
-    /// The policies of its domains; absent: they may use all of it.
-    domains: Option<Arc<Policies>>,
-    /// The units that leaders of a node before this one may have left in use: absent of a client, and where nothing was said of it.
-    predecessors: Option<Box<Predecessors>>,
+    extras: GrantExtras,
     told: ToldProgram,
     /// The amount of the lease before something of it was given back: a rule taken out.
     given_back: Option<Amount>,
@@ -67,6 +60,25 @@ struct ToldProgram {
     bound_by: Option<BoundBy>,
     /// The amount that the last change that was handed out allows.
     allowed: Amount,
+}
+
+/// The way in which a resource is asked for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asking {
+    /// Whether a server may know of us and this resource.
+    known: bool,
+    /// Whether the last report was hurried as an acknowledgement was wanted: the next one may not be.
+    hurried: bool,
+    refresh: Option<Duration>,
+}
+
+/// The rest of what grants of a resource have brought, beside the lease.
+#[derive(Clone, Debug, Default)]
+struct GrantExtras {
+    /// The policies of its domains; absent: they may use all of it.
+    domains: Option<Arc<Policies>>,
+    /// The units that leaders of a node before this one may have left in use: absent of a client, and where nothing was said of it.
+    predecessors: Option<Box<Predecessors>>,
 }
 
 /// The units of a resource that leaders of a node before this one may have left in use, by what the node above has said.
@@ -137,12 +149,9 @@ impl Entry {
             due: now,
             exchange: None,
             setbacks: Setbacks::default(),
-            known: false,
-            hurried: false,
-            refresh: None,
+            asking: Asking::default(),
             streamed: Streamed::default(),
-            domains: None,
-            predecessors: None,
+            extras: GrantExtras::default(),
             told: ToldProgram::nothing(),
             given_back: None,
         }
@@ -173,7 +182,7 @@ impl Entry {
     /// when it is asked to: of those of a window, which come back by age, each time.
     pub(super) fn expedite(&mut self, now: Time, spaced: Time, kind: HolderKind) {
         if self.holding.ack_is_due(now) {
-            self.due = self.due.min(if self.hurried { spaced.max(now) } else { now });
+            self.due = self.due.min(if self.asking.hurried { spaced.max(now) } else { now });
         } else if self.holding.demand_is_news(now, Transport::Poll)
             || (kind == HolderKind::Node || self.holding.yields_by_age()) && self.holding.promise_fell(now)
         {
@@ -198,7 +207,7 @@ impl Entry {
 
     /// It is spoken of in report `id` on a stream, and again when there is something to say.
     pub(super) fn told_up(&mut self, id: ReportId) {
-        self.known = true;
+        self.asking.known = true;
         self.due = Time::MAX;
         self.streamed.said = id;
         self.streamed.floor.get_or_insert(id);
@@ -264,7 +273,7 @@ impl Entry {
         let has_units = self.holding.has_units(now) && config.rules.keep(HolderRule::UnitsAreUnits);
         report.integer = Some(has_units || self.holding.config().kind == Kind::Gauge);
         if config.kind == HolderKind::Client && !self.is_floor && self.holding.config().kind == Kind::Rate {
-            report.domains = Some(self.version());
+            report.domains = Some(self.extras.version());
         }
         if let Some(before) = self.given_back.take() {
             self.holding.break_promise(before);
@@ -280,8 +289,8 @@ impl Entry {
 
     /// It is spoken of in exchange `id`.
     pub(super) fn exchanged(&mut self, now: Time, id: ReportId) {
-        self.hurried = self.holding.ack_is_due(now);
-        self.known = true;
+        self.asking.hurried = self.holding.ack_is_due(now);
+        self.asking.known = true;
         self.exchange = Some(id);
     }
 
@@ -294,7 +303,7 @@ impl Entry {
         if let Some(end) = self.holding.end(now) {
             wait = wait.min(end.since(sent).mul_f64(2.0 / 3.0));
         }
-        self.refresh = Some(plan.refresh);
+        self.asking.refresh = Some(plan.refresh);
         self.due = sent + wait.max(plan.spacing.min(plan.refresh));
         if !plan.eager {
             // As those who are told so by a short refresh interval.
@@ -320,7 +329,7 @@ impl Entry {
         self.stage = Stage::Leaving { failures: 0, end, again: None };
         self.due = now;
         self.setbacks.fault = None;
-        self.known
+        self.asking.known
     }
 
     /// A release failed. Returns whether to go on trying, up to `most` times: as long as a server may count something,
@@ -332,25 +341,54 @@ impl Entry {
     }
 
     pub(super) fn refresh(&self) -> Option<Duration> {
-        self.refresh
+        self.asking.refresh
     }
 
     /// The change since the program was last told, when `allowance` may be used and comes from `rung`.
     pub(super) fn change(&mut self, allowance: Allowance, rung: Rung) -> Option<Change> {
-        let (version, bound_by) = (self.version(), self.holding.bound_by());
+        let (version, bound_by) = (self.extras.version(), self.holding.bound_by());
         let fault = self.setbacks.fault.as_ref();
         if !self.told.tell((allowance, rung, version, bound_by), fault) {
             return None;
         }
         let (resource, fault, domains) =
-            (self.resource.clone(), self.setbacks.fault.clone(), self.domains.clone());
+            (self.resource.clone(), self.setbacks.fault.clone(), self.extras.domains.clone());
         let learns_until = self.holding.learns_until();
         Some(Change { resource, allowance, rung, fault, learns_until, bound_by, domains })
     }
 
+    /// Takes up the policies of domains that came with a grant, if any did.
+    pub(super) fn take_policies(&mut self, grant: &Grant) -> Result<(), Fault> {
+        self.extras.take_policies(grant)
+    }
+
+    /// Takes up what came with a grant of what earlier leaders of this node may have left in use, by our clock.
+    pub(super) fn take_before(&mut self, now: Time, grant: &Grant, drift: Drift) {
+        self.extras.take_before(now, grant, drift);
+    }
+
+    /// The amount that earlier leaders of this node may have left in use, and the time until which it may be.
+    pub(super) fn before(&self) -> Option<(Amount, Time)> {
+        self.extras.predecessors.as_ref()?.before
+    }
+
+    /// When all is over that earlier leaders of this node had, if that is known.
+    pub(super) fn earlier(&self) -> Option<Time> {
+        self.extras.predecessors.as_ref()?.earlier
+    }
+
+    /// The policies of its domains.
+    pub(super) fn policies(&self) -> Option<&Arc<Policies>> {
+        self.extras.domains.as_ref()
+    }
+}
+
+// === impl GrantExtras ===
+
+impl GrantExtras {
     /// Takes up the policies of domains that came with a grant, if any did; whether the grant was adopted does not matter,
     /// as policies have no order. Those that cannot be leave the ones before in force.
-    pub(super) fn take_policies(&mut self, grant: &Grant) -> Result<(), Fault> {
+    fn take_policies(&mut self, grant: &Grant) -> Result<(), Fault> {
         let Some(wire) = &grant.domains else { return Ok(()) };
         let policies = Policies::from_wire(wire);
         let malformed = |bad| Failure::Malformed(format!("malformed answer: domains: {bad}"));
@@ -359,7 +397,7 @@ impl Entry {
     }
 
     /// Takes up what came with a grant of what earlier leaders of this node may have left in use, by our clock.
-    pub(super) fn take_before(&mut self, now: Time, grant: &Grant, drift: Drift) {
+    fn take_before(&mut self, now: Time, grant: &Grant, drift: Drift) {
         if grant.before.is_none() && grant.earlier.is_none() {
             return;
         }
@@ -372,22 +410,7 @@ impl Entry {
         predecessors.earlier = predecessors.earlier.into_iter().chain(earlier).min();
     }
 
-    /// The amount that earlier leaders of this node may have left in use, and the time until which it may be.
-    pub(super) fn before(&self) -> Option<(Amount, Time)> {
-        self.predecessors.as_ref()?.before
-    }
-
-    /// When all is over that earlier leaders of this node had, if that is known.
-    pub(super) fn earlier(&self) -> Option<Time> {
-        self.predecessors.as_ref()?.earlier
-    }
-
-    /// The policies of its domains.
-    pub(super) fn policies(&self) -> Option<&Arc<Policies>> {
-        self.domains.as_ref()
-    }
-
-    /// That of the policies of its domains; 0 if there are none.
+    /// The version of the policies of its domains; 0 if there are none.
     fn version(&self) -> u32 {
         self.domains.as_ref().map_or(0, |policies| policies.version())
     }

@@ -46,12 +46,18 @@ pub(super) struct Driver {
     windows: DrivenWindows,
     way: LoggedWay,
     clocks: clock::ClockWatch,
-    next_tick: Time,
-    /// When there is something to tell of domains.
-    next_tell: Time,
+    looks: NextLooks,
     stopping: Option<Stopping>,
     /// Every handle is gone, and there will be no more commands.
     alone: bool,
+}
+
+/// The times at which the driver looks at what it drives, if nothing calls it before.
+struct NextLooks {
+    /// At the use of resources.
+    tick: Time,
+    /// When there is something to tell of domains.
+    tell: Time,
 }
 
 /// The way to the server, as it was last looked at and told in the log.
@@ -77,6 +83,19 @@ enum DriverEvent {
     Command(Command),
     Alone,
     Heard(session::Event),
+}
+
+// === impl NextLooks ===
+
+impl NextLooks {
+    fn next_deadline(&self) -> Time {
+        self.tick.min(self.tell)
+    }
+
+    /// The use of resources is looked at by then.
+    fn tick_by(&mut self, at: Time) {
+        self.tick = self.tick.min(at);
+    }
 }
 
 // === impl LoggedWay ===
@@ -112,8 +131,7 @@ impl Driver {
             subleases: Sublessee::default(),
             windows: DrivenWindows::new(),
             clocks: clock::ClockWatch::start(),
-            next_tick: Time::MAX,
-            next_tell: Time::MAX,
+            looks: NextLooks { tick: Time::MAX, tell: Time::MAX },
             stopping: None,
             alone: false,
         }
@@ -151,7 +169,7 @@ impl Driver {
     fn next_deadline(&self) -> Time {
         let end = self.stopping.as_ref().map_or(Time::MAX, |stopping| stopping.until);
         let work = self.session.next_deadline().min(self.windows.holder.next_deadline());
-        work.min(self.next_tick).min(self.next_tell).min(end)
+        work.min(self.looks.next_deadline()).min(end)
     }
 
     fn handle(&mut self, now: Time, event: DriverEvent) {
@@ -180,7 +198,7 @@ impl Driver {
                 if let Some(held) = self.held(&resource, generation) {
                     held.leave(now, until);
                     self.subleases.leave(now, &resource, &mut self.session);
-                    self.next_tick = now;
+                    self.looks.tick = now;
                 }
             }
             Command::Subleases { resource, generation } => {
@@ -191,7 +209,7 @@ impl Driver {
             Command::Want { resource, generation, wants } => {
                 if let Some(held) = self.held(&resource, generation) {
                     held.opening.demand.set(wants);
-                    self.next_tick = now;
+                    self.looks.tick = now;
                 }
             }
             Command::Units { resource, generation } => {
@@ -222,7 +240,7 @@ impl Driver {
         opening.domains.follow(self.session.policies(&opening.resource));
         opening.enforcer.allow(now, self.session.allowance(now, &opening.resource));
         self.session.set_in_use(now, &opening.resource, opening.enforcer.in_use());
-        self.next_tick = self.next_tick.min(now);
+        self.looks.tick_by(now);
         self.open.insert(opening.resource.clone(), DrivenResource { opening, leaving: false });
     }
 
@@ -249,7 +267,7 @@ impl Driver {
 
     /// Looks at what is used, and lets go of what is not used any more.
     fn observe(&mut self, now: Time) {
-        if now < self.next_tick {
+        if now < self.looks.tick {
             return;
         }
         let mut tick = RATE_TICK;
@@ -286,7 +304,7 @@ impl Driver {
             self.hear_of_domains(now, &resource);
         }
         self.subleases.observe(now, &mut self.session);
-        self.next_tick = if self.open.is_empty() { Time::MAX } else { now + tick };
+        self.looks.tick = if self.open.is_empty() { Time::MAX } else { now + tick };
     }
 
     /// Does what the session says.
@@ -334,7 +352,7 @@ impl Driver {
             }
             next = next.min(domains.next_deadline().unwrap_or(Time::MAX));
         }
-        self.next_tell = next;
+        self.looks.tell = next;
         if has_told {
             self.act(now);
         }
@@ -346,7 +364,7 @@ impl Driver {
             self.subleases.leave(now, resource, &mut self.session);
         }
         self.windows.holder.leave(now, &mut self.session);
-        self.next_tick = now;
+        self.looks.tick = now;
         let stopping = self.stopping.get_or_insert(Stopping { until: now + GRACE, done: Vec::new() });
         stopping.done.extend(done);
     }

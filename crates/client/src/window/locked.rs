@@ -4,7 +4,7 @@ use std::sync::{Arc, MutexGuard};
 
 use lessor_proto::{Drift, Time};
 
-use super::{Attention, Room, WindowKey, WindowState};
+use super::{Attention, WindowKey, WindowRoom, WindowState};
 use crate::denied::Denied;
 use crate::mutation::HolderRules;
 
@@ -14,7 +14,7 @@ pub(crate) struct LockedWindow<'a> {
     state: MutexGuard<'a, WindowState>,
     drift: Drift,
     rules: HolderRules,
-    found: Option<Room>,
+    found: Option<WindowRoom>,
 }
 
 // === impl WindowKey ===

@@ -5,7 +5,7 @@ use lessor_proto::Time;
 use super::marking::Marking;
 use super::origin::DeltaOrigin;
 
-/// When those that use a domain are told what others did.
+/// The times at which those that use a domain are told what others did.
 #[derive(Clone, Debug)]
 pub(super) struct UpdateSchedule {
     /// When they are to be told.

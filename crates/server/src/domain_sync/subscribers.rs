@@ -1,6 +1,7 @@
 //! The subscribers of one resource's domains, and when each is told something.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::ops::Bound;
 
 use lessor_proto::Time;
@@ -52,10 +53,10 @@ impl Subscribers {
         self.by_origin.get(origin).copied()
     }
 
-    /// Whoever is `origin` tells and is told on `peer` from here on, unless somebody does already.
+    /// Lets `origin` tell and be told on `peer` from here on, unless somebody does already.
     pub(super) fn join(&mut self, now: Time, peer: Peer, origin: &DeltaOrigin) {
-        if !self.by_peer.contains_key(&peer) {
-            self.by_peer.insert(peer, Subscriber::new(now, origin.clone()));
+        if let Entry::Vacant(place) = self.by_peer.entry(peer) {
+            place.insert(Subscriber::new(now, origin.clone()));
             self.by_origin.insert(origin.clone(), peer);
         }
     }

@@ -45,7 +45,7 @@ impl KnownHeads {
         self.seen.is_some_and(same)
     }
 
-    /// What was damaged may have been mended.
+    /// Forgets a head that was damaged: it may have been mended.
     pub(super) fn forget_damage(&mut self) {
         self.refused.take_if(|refusing| refusing.is_damaged);
     }

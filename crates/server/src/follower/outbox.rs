@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::{FollowerAction, FollowerEvent};
 
-/// What comes out of a follower.
+/// The output of a follower that waits.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FollowerOutbox {
     numbered: u64,

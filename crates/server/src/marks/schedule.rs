@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lessor_proto::{ResourceId, Time};
 
-/// When what is written.
+/// The schedule of writes.
 #[derive(Clone, Debug)]
 pub(super) struct WriteSchedule {
     /// Whose mark is to be raised.
@@ -84,12 +84,12 @@ impl WriteSchedule {
         self.falling.pop_first().map(|(_, id)| id)
     }
 
-    /// What is left from before is looked at by then.
+    /// The time is brought forward at which what is left from before is looked at.
     pub(super) fn look_by(&mut self, at: Time) {
         self.looks_at = self.looks_at.into_iter().chain([at]).min();
     }
 
-    /// What is left from before is looked at then, and not before; absent: never.
+    /// Sets the time at which what is left from before is looked at; absent: never.
     pub(super) fn look_at(&mut self, at: Option<Time>) {
         self.looks_at = at;
     }

@@ -5,7 +5,7 @@ use lessor_proto::message::Refusal;
 use super::Tally;
 use crate::measured::{Measured, Measurements, RefusalKind};
 
-/// What a node counts of itself.
+/// The counters of a node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NodeCounters {
     pub(super) tally: Tally,

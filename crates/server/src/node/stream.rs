@@ -95,7 +95,7 @@ impl Node {
     /// A stream has ended. What was granted on it stays charged.
     pub fn disconnect(&mut self, now: Time, peer: Peer) {
         if let Some(stream) = self.streams.peers.remove(peer) {
-            self.forget_stream(now, peer, stream);
+            self.forget_stream(now, peer, &stream);
         }
     }
 
@@ -335,12 +335,12 @@ impl Node {
     /// This end ends the stream.
     pub(super) fn drop_stream(&mut self, now: Time, peer: Peer) {
         if let Some(stream) = self.streams.peers.close(peer) {
-            self.forget_stream(now, peer, stream);
+            self.forget_stream(now, peer, &stream);
         }
     }
 
-    fn forget_stream(&mut self, now: Time, peer: Peer, stream: Stream) {
-        self.streams.forget(peer, &stream);
+    fn forget_stream(&mut self, now: Time, peer: Peer, stream: &Stream) {
+        self.streams.forget(peer, stream);
         self.sharing.note(now, DomainEvent::Closed { peer });
         self.note_closed(now, peer, stream.hello.kind);
         for id in stream.attached.as_slice() {

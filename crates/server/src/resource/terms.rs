@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::repository::Template;
 
-/// What a resource is granted by. It reads as the template.
+/// The terms of a resource, which read as their template.
 #[derive(Clone, Debug)]
 pub(super) struct GrantTerms {
     template: Arc<Template>,

@@ -98,7 +98,7 @@ impl Facts<'_> {
         let found = &self.tasks[task as usize];
         let longest = self.sites[found.site as usize].longest(&self.resources[usize::from(resource)].id);
         let lease = found.process.clock.at(self.now) + self.rules.drift.stretch(longest);
-        let ghost = found.leadership.as_ref().map_or(Time::ZERO, |leadership| leadership.ghost_end);
+        let ghost = found.leadership.as_ref().map_or(Time::ZERO, |leadership| leadership.left.ghost_end);
         lease.max(ghost).max(books.ghost_until) + TICK * 2
     }
 }

@@ -18,8 +18,8 @@ impl Oracle {
         if facts.tasks[task as usize].leadership.is_none() {
             return;
         }
-        if self.acted.last() != Some(&task) {
-            self.acted.push(task);
+        if self.touched.acted.last() != Some(&task) {
+            self.touched.acted.push(task);
         }
         self.watch_leases(facts, task);
     }
@@ -75,7 +75,7 @@ impl Oracle {
         }
         let found = &facts.tasks[task as usize];
         let ends = found.process.clock.when(until);
-        let parent = facts.sites[found.site as usize].parent.expect("the root has no lease");
+        let parent = facts.sites[found.site as usize].kin.parent.expect("the root has no lease");
         self.check_nested(facts, parent, resource, ends, || format!("task {task}"));
     }
 
@@ -114,7 +114,7 @@ impl Oracle {
         ends: Time,
         who: impl FnOnce() -> String,
     ) {
-        if facts.sites[site as usize].parent.is_none() {
+        if facts.sites[site as usize].kin.parent.is_none() {
             return;
         }
         let tasks = facts.sites[site as usize].tasks.clone();
@@ -141,7 +141,7 @@ impl Facts<'_> {
         let until = match self.books_of(task, resource) {
             Some(books) if books.ghost == Amount::ZERO => return Time::ZERO,
             Some(books) => books.ghost_until,
-            None => leadership.ghost_end,
+            None => leadership.left.ghost_end,
         };
         self.tasks[task as usize].process.clock.when(until)
     }

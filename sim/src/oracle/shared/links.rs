@@ -109,8 +109,8 @@ impl Facts<'_> {
             Actor::Task(below) => self.tasks[below as usize].acts(self.now),
         };
         let is_open = found.holder_open && found.node_open && found.holder.life == process.life;
-        let is_whole = found.up_cut == Time::MAX && found.down_cut == Time::MAX && found.stalled <= self.now;
-        let is_timely = found.up_clear <= late && found.down_clear <= late;
+        let is_whole = found.up.cut == Time::MAX && found.down.cut == Time::MAX && found.stalled <= self.now;
+        let is_timely = found.up.clear <= late && found.down.clear <= late;
         let is_reached = !self.is_closed(actor, found.task);
         let runs = process.frozen.is_none() && task.process.frozen.is_none() && acts && task.acts(self.now);
         is_open && is_whole && is_timely && is_reached && runs

@@ -32,11 +32,11 @@ impl Simulation {
     pub(super) fn change_lease(&mut self) -> bool {
         let site = self.any_site();
         let found = &mut self.tree.sites[site as usize];
-        let least = self.rules.shortest_lease.max(found.terms.refresh_interval * 2).as_secs();
-        let longest = self.rng.between(least, (2 * found.longest_lease.as_secs().min(30)).max(least));
-        found.terms.lease_length = Duration::from_secs(longest);
-        found.longest_lease = found.longest_lease.max(found.terms.lease_length);
-        let nanos = Time::ZERO + found.terms.lease_length;
+        let least = self.rules.shortest_lease.max(found.lengths.terms.refresh_interval * 2).as_secs();
+        let longest = self.rng.between(least, (2 * found.lengths.longest_lease.as_secs().min(30)).max(least));
+        found.lengths.terms.lease_length = Duration::from_secs(longest);
+        found.lengths.longest_lease = found.lengths.longest_lease.max(found.lengths.terms.lease_length);
+        let nanos = Time::ZERO + found.lengths.terms.lease_length;
         self.note(Speaker::Site(site), Happening::Lease, [nanos.as_nanos(), 0, 0]);
         self.tell_configuration(site);
         true

@@ -21,7 +21,7 @@ impl Simulation {
 
     pub(super) fn lose_both(&mut self) -> bool {
         let site = self.any_site();
-        let Some(parent) = self.tree.sites[site as usize].parent else { return false };
+        let Some(parent) = self.tree.sites[site as usize].kin.parent else { return false };
         let heads = [site, parent].map(|site| self.tree.sites[site as usize].head);
         heads.into_iter().flatten().filter(|&task| self.overthrow(task)).count() > 0
     }
@@ -39,7 +39,7 @@ impl Simulation {
         if self.rng.chance(500)
             && let Some(head) = self.tree.sites[site as usize].head
         {
-            self.tree.tasks[head as usize].etcd_cut = until;
+            self.tree.tasks[head as usize].etcd.cut = until;
         }
         self.depose(site)
     }
@@ -49,7 +49,7 @@ impl Simulation {
         let leader = if self.rng.chance(700) { self.any_leader() } else { None };
         let task = leader.unwrap_or_else(|| self.any_task());
         let until = self.spell();
-        self.tree.tasks[task as usize].etcd_cut = until;
+        self.tree.tasks[task as usize].etcd.cut = until;
         self.note(Actor::Task(task).who(), Happening::Cut, [until.as_nanos(), 0, 0]);
         self.tree.etcd.is_some()
     }
@@ -77,7 +77,7 @@ impl Simulation {
     pub fn cut_off_below(&mut self, site: u32, time: std::time::Duration) {
         let until = self.now + time;
         let found = &mut self.tree.sites[site as usize];
-        (found.door_in, found.door_out) = (until, until);
+        (found.door.shut_in, found.door.shut_out) = (until, until);
         self.note(Speaker::Site(site), Happening::Cut, [until.as_nanos(), 7, 0]);
     }
 
@@ -87,10 +87,10 @@ impl Simulation {
         let directions = self.rng.between(1, 3);
         let found = &mut self.tree.sites[site as usize];
         if directions & 1 != 0 {
-            found.door_in = until;
+            found.door.shut_in = until;
         }
         if directions & 2 != 0 {
-            found.door_out = until;
+            found.door.shut_out = until;
         }
         self.note(Speaker::Site(site), Happening::Cut, [until.as_nanos(), directions + 4, 0]);
         true

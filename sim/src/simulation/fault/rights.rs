@@ -39,7 +39,7 @@ impl Simulation {
         self.put_rights_in_force(whose, change, rights);
         let site = match whose {
             Whose::Client(client) => self.population.clients[client as usize].site,
-            Whose::Site(site) => self.tree.sites[site as usize].parent.unwrap_or(site),
+            Whose::Site(site) => self.tree.sites[site as usize].kin.parent.unwrap_or(site),
         };
         if self.rng.chance(250)
             && let Some(head) = self.tree.sites[site as usize].head

@@ -21,7 +21,7 @@ impl Driver {
         let peak = demand.peak().map(Amount::as_f64);
         held.opening.enforcer.set_gate(demand.gate(now));
         debug!(%resource, held = capacity.as_f64(), wants, peak, "refused: asking for more");
-        self.next_tick = self.next_tick.min(now + SOON);
+        self.looks.tick_by(now + SOON);
         self.session.set_peak(now, resource, peak);
         self.session.set_wants(now, resource, wants);
     }

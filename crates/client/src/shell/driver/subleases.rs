@@ -15,7 +15,7 @@ impl Driver {
         let priority = held.opening.config.bands.first().map_or(0, |band| band.priority);
         let (news, is_own) = (held.opening.domains.subleases(), |id: &ResourceId| self.open.contains_key(id));
         self.subleases.hear(now, (resource, priority), news, is_own, &mut self.session);
-        self.next_tick = self.next_tick.min(now + RATE_TICK);
+        self.looks.tick_by(now + RATE_TICK);
     }
 
     /// Lets a domain use what a server allows, if the change is about the lease of one.

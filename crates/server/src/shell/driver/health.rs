@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::liveness::Pulse;
 use super::readiness::Reach;
 
-/// What is known of how a task fares.
+/// The health of a task.
 pub(super) struct Health {
     is_etcd_healthy: AtomicBool,
     /// The fault of the state directory, if it has one; absent: there is no directory.
