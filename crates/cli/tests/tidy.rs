@@ -174,6 +174,121 @@ fn the_name_of_a_type_stands_once_in_a_crate() {
     assert!(found.is_empty(), "{} names stand for several types:\n{}", found.len(), found.join("\n"));
 }
 
+/// The most fields of a type that decides something.
+const MOST_FIELDS: usize = 12;
+
+/// Types with more, by the files where they are defined: each is a row that is written, read or shown as a whole, and decides nothing.
+const ROWS: [(&str, &str, &str); 24] = [
+    ("crates/algorithms/src/tiers/decision.rs", "Decision", "one decision, as it is handed out"),
+    ("crates/cli/src/explain.rs", "Life", "a row of a page, as it is read"),
+    ("crates/cli/src/explain.rs", "ResourceRow", "a row of a page, as it is read"),
+    ("crates/cli/src/status/node.rs", "Resource", "a row of a page, as it is read"),
+    ("crates/client/src/decision.rs", "Decision", "one decision, as it is handed out"),
+    ("crates/client/src/session/config.rs", "SessionConfig", "settings"),
+    ("crates/client/src/shell/metrics.rs", "ResourceMetrics", "figures of a page"),
+    ("crates/doors/src/rules.rs", "Rule", "an entry of the rules, as their file says it"),
+    ("crates/server/src/config.rs", "NodeConfig", "settings"),
+    ("crates/server/src/record.rs", "Record", "what leaders leave, as it is written and read"),
+    ("crates/server/src/repository/template.rs", "Template", "an entry of the configuration"),
+    ("crates/server/src/resource/explain.rs", "HolderExplanation", "a row of a page"),
+    ("crates/server/src/resource/status.rs", "ResourceStatus", "a row of a page"),
+    ("crates/server/src/shell/driver/traffic.rs", "Traffic", "counters of a page"),
+    ("crates/server/src/shell/options.rs", "ServerOptions", "settings"),
+    ("sim/src/counts.rs", "Counts", "figures of a simulation"),
+    ("sim/src/measure/figures.rs", "Figures", "figures of a measurement"),
+    ("sim/src/plan.rs", "ResourcePlan", "settings of a simulation"),
+    ("sim/src/plan.rs", "SimulationPlan", "settings of a simulation"),
+    ("sim/src/report/line.rs", "ReportLine", "a line of a report"),
+    ("sim/src/resource.rs", "Resource", "an entry of the configuration of a simulation"),
+    ("sim/src/rules.rs", "Rules", "settings of a simulation"),
+    ("sim/src/tenants/line.rs", "TenantsLine", "a line of a report"),
+    ("sim/src/windows.rs", "WindowsRun", "settings of a measurement"),
+];
+
+/// A struct with named fields: its name, the number of them, and whether it is a message or the arguments of a command.
+#[derive(PartialEq, Eq, Debug)]
+struct Fields {
+    name: String,
+    count: usize,
+    is_spoken: bool,
+}
+
+/// The structs with named fields that `source` defines outside of functions and modules.
+fn structs(source: &str) -> Vec<Fields> {
+    let lines: Vec<&str> = source.lines().collect();
+    let mut found = Vec::new();
+    for (number, line) in lines.iter().enumerate() {
+        let Some(name) = defined_type(line).filter(|_| line.contains("struct ")) else { continue };
+        let head = lines[number..].iter().position(|line| line.ends_with(['{', ';', '}']));
+        let Some(head) = head.map(|more| number + more).filter(|&head| lines[head].ends_with('{')) else {
+            continue;
+        };
+        let body = lines[head + 1..].iter().take_while(|line| **line != "}");
+        let count = body.filter(|line| is_field(line)).count();
+        let above = lines[..number].iter().rev().take_while(|line| line.starts_with(['#', '/']));
+        let is_spoken = above
+            .filter(|line| line.starts_with("#[derive("))
+            .any(|line| ["Args", "Parser", "Message"].iter().any(|derived| line.contains(derived)));
+        found.push(Fields { name: name.to_owned(), count, is_spoken });
+    }
+    found
+}
+
+/// Whether a line of the body of a struct begins a field.
+fn is_field(line: &str) -> bool {
+    let Some(field) = line.strip_prefix("    ").filter(|field| !field.starts_with([' ', '/', '#'])) else {
+        return false;
+    };
+    let field = match field.strip_prefix("pub") {
+        Some(field) => field.split_once(' ').map_or("", |(_, name)| name),
+        None => field,
+    };
+    field
+        .split_once(':')
+        .is_some_and(|(name, _)| name.chars().all(|letter| letter.is_alphanumeric() || letter == '_'))
+}
+
+#[test]
+fn fields_are_counted() {
+    let source = "/// A node.\n#[derive(Debug)]\npub(crate) struct Node<'a>\nwhere\n    T: Copy,\n{\n    /// Its name: a word.\n    \
+                  #[serde(rename = \"n\")]\n    pub(super) name: &'a str,\n    call: Box<\n        dyn Fn() -> u8,\n    >,\n}\n\
+                  struct Unit;\nstruct One(u8);\n#[derive(Debug, Args)]\nstruct Serve {\n    pub port: u16,\n}\n";
+    let fields = |name: &str, count, is_spoken| Fields { name: name.to_owned(), count, is_spoken };
+    assert_eq!(structs(source), [fields("Node", 2, false), fields("Serve", 1, true)]);
+}
+
+#[test]
+fn a_type_has_few_fields_or_is_a_row() {
+    let messages = root().join("proto/src/message");
+    let (mut found, mut wide, mut structs_seen) = (Vec::new(), Vec::new(), 0);
+    for path in workspace() {
+        let is_of_tests = path.iter().any(|part| part == "tests" || part == "tests.rs");
+        if is_of_tests || path.starts_with(&messages) {
+            continue;
+        }
+        for Fields { name, count, is_spoken } in structs(&read(&path)) {
+            structs_seen += 1;
+            if count <= MOST_FIELDS || is_spoken {
+                continue;
+            }
+            let is_row = |row: &&(&str, &str, &str)| path == root().join(row.0) && name == row.1;
+            match ROWS.iter().find(is_row) {
+                Some(row) => wide.push(row),
+                None => found.push(format!("{}: {name}: {count}", path.display())),
+            }
+        }
+    }
+    assert!(structs_seen > 400, "{structs_seen} structs");
+    assert!(
+        found.is_empty(),
+        "{} types have more than {MOST_FIELDS} fields:\n{}",
+        found.len(),
+        found.join("\n")
+    );
+    let gone: Vec<_> = ROWS.iter().filter(|row| !wide.contains(row)).collect();
+    assert!(gone.is_empty(), "these have few fields, or are gone: {gone:?}");
+}
+
 /// The glossary of the README, and the README without it.
 fn glossary() -> (String, String) {
     let page = read(&root().join("README.md"));
