@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use crate::rules::{Charge, Fail, Limit, Rule, RuleSet};
 
-/// So many hits of a key of a limit.
+/// A number of hits of a key of a limit.
 #[derive(Clone, Debug)]
 pub struct Claim<'r> {
     /// The rule whose limit it is; absent: the call brought the limit with it.

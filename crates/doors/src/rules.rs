@@ -181,7 +181,7 @@ pub enum Charge {
 /// The hits that a request is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Cost {
-    /// So many for each hit that the request names, which is one where it names none.
+    /// This many for each hit that the request names, which is one where it names none.
     Each(u32),
     /// The number in an attribute, but no more than `most`.
     Attribute {

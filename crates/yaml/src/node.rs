@@ -54,7 +54,7 @@ pub enum YamlValue {
 pub struct Unreadable {
     /// Where reading ended.
     pub place: Place,
-    /// What was found there.
+    /// The fault that was found there.
     pub message: String,
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub struct Window {
     /// The unit.
     pub unit: TimeUnit,
-    /// How many of them.
+    /// The number of them.
     pub multiplier: u32,
 }
 
