@@ -258,9 +258,13 @@ impl Looks {
             self.children.values_mut().for_each(|child| child.give_up(number));
             // What did not answer last time keeps nobody waiting now.
             let (askers, question) = (std::mem::take(&mut look.askers), look.question.clone());
+            let is_complete = look.is_complete();
             let view = Arc::new(look.pack());
             askers.iter().for_each(|asker| self.answer(asker, &view));
-            self.keep(now, question, view);
+            // What was given up for want of patience is no answer for those who have more.
+            if is_complete {
+                self.keep(now, question, view);
+            }
         }
     }
 

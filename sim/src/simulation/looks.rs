@@ -74,7 +74,7 @@ impl Simulation {
             let below = self.tree.sites[child as usize].head;
             below.is_some_and(|below| knows(task) && knows(below) && self.has_stream(below, task))
         };
-        let children = self.tree.sites[site as usize].children.iter();
+        let children = self.tree.sites[site as usize].kin.children.iter();
         1 + children.filter(|child| is_in_sight(**child)).map(|child| self.in_sight(*child)).sum::<u64>()
     }
 

@@ -71,11 +71,18 @@ async fn the_root_shows_the_whole_tree_and_says_who_cannot_be_asked_and_who_is_s
     assert_eq!(seen["nodes"]["cannot_be_asked"], serde_json::json!(["root > lima"]), "{seen}");
     assert_eq!(seen["nodes"]["silent"], serde_json::json!([]), "{seen}");
     let root = &seen["tree"];
-    assert_eq!((&root["node"], &root["figures"]["address"]), (&"root".into(), &tree.root.address().to_string().into()));
+    assert_eq!(
+        (&root["node"], &root["figures"]["address"]),
+        (&"root".into(), &tree.root.address().to_string().into())
+    );
     assert_eq!(below(root, "lima")["seen"], "cannot_be_asked");
     let paris = below(below(root, "europe"), "paris");
     let row = &paris["figures"]["resources"][0];
-    assert_eq!((&row["resource"], &row["out"], &row["wants"]), (&"db".into(), &20.0.into(), &20.0.into()), "{paris}");
+    assert_eq!(
+        (&row["resource"], &row["out"], &row["wants"]),
+        (&"db".into(), &20.0.into(), &20.0.into()),
+        "{paris}"
+    );
     assert!(row["lease_ends_in_seconds"].as_f64().unwrap() > 60.0, "{paris}");
     assert_eq!(root["figures"]["resources"][0]["lease_ends_in_seconds"], Value::Null, "{root}");
 
@@ -111,7 +118,11 @@ async fn a_client_is_found_from_above_and_explained_up_to_the_root() {
         assert_eq!((explained.code, explained.err.as_str()), (Some(0), ""), "{}", explained.out);
         assert!(explained.out.starts_with("web-2 at oslo has 20/s of 20/s"), "{}", explained.out);
         for node in ["at oslo", "at europe", "at root"] {
-            assert!(explained.out.lines().any(|line| line.trim_start().starts_with(node)), "{}", explained.out);
+            assert!(
+                explained.out.lines().any(|line| line.trim_start().starts_with(node)),
+                "{}",
+                explained.out
+            );
         }
     }
     let found = tree.root.page("/v1/find?resource=db&client=web-1").await.json();

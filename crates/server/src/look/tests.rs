@@ -270,6 +270,17 @@ fn a_view_stays_within_its_bounds() {
 }
 
 #[test]
+fn what_was_given_up_too_soon_is_no_answer_for_others() {
+    let mut looks = Looks::default();
+    let look =
+        Look { id: 5, kind: LookKind::Tree, patience: Duration::ZERO, bounds: BOUNDS, body: b"q".to_vec() };
+    looks.handle(at(0), LookEvent::Asked { stream: 7, look: Box::new(look) });
+    let ticket = looks.ask(at(0), tree(b"q"), PATIENCE).unwrap();
+    let said = views(&outputs(&mut looks, at(0), Some(&said(b"root"))));
+    assert_eq!(said, [(ticket, "root".to_owned())]);
+}
+
+#[test]
 fn what_a_node_says_of_itself_steers_no_terminal() {
     let row = wire::TreeResource { resource: "db\u{1b}[2J".into(), capacity: 1.0, ..Default::default() };
     let node = wire::TreeNode { version: Some("1\u{9b}".into()), resource: vec![row], ..Default::default() };
@@ -278,7 +289,10 @@ fn what_a_node_says_of_itself_steers_no_terminal() {
     let view = ViewTree::read(&view.encode_to_vec(), 1).unwrap();
     let tree = tree::NodeBranch::of("root".to_owned(), view);
     let figures = tree.figures.unwrap();
-    assert_eq!((figures.version.as_str(), figures.resources[0].resource.as_str()), ("1\u{fffd}", "db\u{fffd}[2J"));
+    assert_eq!(
+        (figures.version.as_str(), figures.resources[0].resource.as_str()),
+        ("1\u{fffd}", "db\u{fffd}[2J")
+    );
     assert_eq!(tree.below[0].node, "par\u{fffd}is");
     let said = serde_json::json!({"a\u{1b}": ["b\u{1b}", 1.5]});
     assert_eq!(readable(said), serde_json::json!({"a\u{fffd}": ["b\u{fffd}", 1.5]}));

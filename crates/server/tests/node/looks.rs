@@ -52,7 +52,10 @@ fn the_root_shows_what_each_leaf_has() {
     assert_eq!(tree.seen_nodes().shown, 4, "{tree:#?}");
     let figures = tree.figures.as_ref().expect("it knows itself");
     let of_root = &figures.resources[0];
-    assert_eq!((of_root.resource.as_str(), of_root.capacity, of_root.wants), (resource().as_str(), 100.0, 150.0));
+    assert_eq!(
+        (of_root.resource.as_str(), of_root.capacity, of_root.wants),
+        (resource().as_str(), 100.0, 150.0)
+    );
     assert_eq!(of_root.lease_ends_in_seconds, None);
     let leaves: Vec<f64> = tree
         .below

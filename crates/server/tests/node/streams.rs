@@ -278,6 +278,7 @@ fn what(down: &Down) -> String {
             let taken = if *name_taken { ", a name that another has" } else { "" };
             format!("below {}{taken}", path.join(" -> "))
         }
+        Down::Look(look) => format!("look {}", look.id),
         Down::NoticeInGrants(notice) => format!("no grants, but {}", what(&Down::Notice(notice.clone()))),
         Down::Redirect(leader) => format!("ask {leader:?}"),
     }
