@@ -53,7 +53,8 @@ fn main() {
     let root = net.net.node_mut(0).expect("it leads");
     root.look(now, question, look::PATIENCE).expect("nobody else looks");
     net.settle(now, &mut |_, _| {});
-    let (_, bytes) = net.net.node_mut(0).and_then(|root| root.next_view()).expect("all have answered");
+    let (_, bytes) =
+        net.net.node_mut(0).and_then(lessor_server::node::Node::next_view).expect("all have answered");
     println!("work of all nodes together: {:?}", worked() - began);
 
     let view = wire::View::decode(bytes.as_slice()).expect("a view");

@@ -44,7 +44,7 @@ pub(super) struct Stream {
 }
 
 /// The messages of a stream as the connection takes them.
-struct Outgoing {
+struct Unsent {
     unsent: mpsc::Receiver<SessionUpRequest>,
     is_drained: Arc<Notify>,
 }
@@ -57,7 +57,7 @@ impl Stream {
         let (unsent, to_send) = mpsc::channel(UNSENT);
         let (tell, heard) = mpsc::channel(UNREAD);
         let is_drained = Arc::new(Notify::new());
-        let to_send = Outgoing { unsent: to_send, is_drained: Arc::clone(&is_drained) };
+        let to_send = Unsent { unsent: to_send, is_drained: Arc::clone(&is_drained) };
         let mut stream = Stream { id, kind: hello.kind, unsent, views: VecDeque::new(), is_drained, heard };
         // There is room for the first.
         let _ = stream.say(&Up::Hello(hello));
@@ -111,9 +111,9 @@ impl Stream {
     }
 }
 
-// === impl Outgoing ===
+// === impl Unsent ===
 
-impl tokio_stream::Stream for Outgoing {
+impl tokio_stream::Stream for Unsent {
     type Item = SessionUpRequest;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SessionUpRequest>> {
@@ -128,7 +128,7 @@ impl tokio_stream::Stream for Outgoing {
 /// Until the stream ends or is dropped.
 async fn run(
     client: Result<Server, Failure>,
-    to_send: Outgoing,
+    to_send: Unsent,
     tell: &mpsc::Sender<Result<Option<Down>, Failure>>,
     patience: Duration,
 ) -> Result<(), Failure> {

@@ -112,7 +112,7 @@ impl RunningLook {
         Look { id, kind: self.question.kind, patience, bounds, body }
     }
 
-    /// So many bytes more have come. Returns whether that is more than there may be.
+    /// Bytes more that have come. Returns whether that is more than there may be.
     pub(super) fn is_too_much(&mut self, bytes: usize) -> bool {
         self.bytes += bytes;
         self.bytes > self.bounds.bytes

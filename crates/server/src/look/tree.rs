@@ -305,7 +305,7 @@ impl NodeFigures {
             older_streams: node.older_streams.unwrap_or_default(),
             resources_in_all: node.resources_in_all.unwrap_or_default(),
             age_seconds: seconds(node.age_ms.unwrap_or_default()),
-            resources: node.resource.into_iter().map(ResourceFigures::of).collect(),
+            resources: node.resource.iter().map(ResourceFigures::of).collect(),
         }
     }
 }
@@ -313,7 +313,7 @@ impl NodeFigures {
 // === impl ResourceFigures ===
 
 impl ResourceFigures {
-    fn of(row: wire::TreeResource) -> ResourceFigures {
+    fn of(row: &wire::TreeResource) -> ResourceFigures {
         ResourceFigures {
             resource: plain(&row.resource),
             kind: if row.is_gauge == Some(true) { "gauge" } else { "rate" },

@@ -26,7 +26,7 @@ pub(super) struct HolderStreams {
     pub(super) resuming: Resuming,
     /// Claims that wait for a write.
     pub(super) waiting: Waiting,
-    /// What goes down the streams of nodes for operators.
+    /// The looks of operators, which go down the streams of nodes.
     pub(super) lookers: Lookers,
 }
 

@@ -37,7 +37,7 @@ fn shown(village: &mut Village) -> Option<NodeBranch> {
     Some(NodeBranch::of("place-0".to_owned(), view))
 }
 
-/// What was asked is said before the clock has moved.
+/// Has all said that was asked, before the clock has moved.
 fn settle(village: &mut Village) {
     village.pass(Duration::from_nanos(1));
 }

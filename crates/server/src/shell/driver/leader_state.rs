@@ -42,6 +42,12 @@ pub(super) struct KnownLeader {
     pub(super) name_loop: Option<String>,
 }
 
+/// The sender of a queue to somebody who works beside the node.
+struct Notifier<T> {
+    queue: mpsc::UnboundedSender<T>,
+    has_told: bool,
+}
+
 /// The queues of what the leader state tells those who work beside it.
 pub(super) struct NoticeQueues {
     pub(super) domains: mpsc::UnboundedReceiver<Notice>,
@@ -67,16 +73,31 @@ pub(super) struct LeaderState {
     limit: usize,
     /// To whoever carries out what is to be done with the node above.
     pub(super) upward: Option<mpsc::UnboundedSender<Upward>>,
-    /// To the synchronisation of domains.
-    notices: mpsc::UnboundedSender<Notice>,
-    /// It was told something.
-    has_noted: bool,
-    /// To the looks.
-    look_notices: mpsc::UnboundedSender<LookNotice>,
-    /// They were told something.
-    has_look_noted: bool,
+    /// For the synchronisation of domains.
+    domains: Notifier<Notice>,
+    /// For what operators ask of the whole tree.
+    looks: Notifier<LookNotice>,
     /// To whoever writes the record for successors.
     pub(super) record: Option<mpsc::UnboundedSender<(Epoch, MarkWrite)>>,
+}
+
+// === impl Notifier ===
+
+impl<T> Notifier<T> {
+    fn new(queue: mpsc::UnboundedSender<T>) -> Notifier<T> {
+        Notifier { queue, has_told: false }
+    }
+
+    fn tell(&mut self, notice: T) {
+        self.has_told = true;
+        // Nobody hears of it when the server has ended.
+        let _ = self.queue.send(notice);
+    }
+
+    /// Whether anything was told since this was last asked.
+    fn has_told(&mut self) -> bool {
+        std::mem::take(&mut self.has_told)
+    }
 }
 
 // === impl LeaderState ===
@@ -101,10 +122,8 @@ impl LeaderState {
             outlets: PeerTable::default(),
             limit,
             upward: None,
-            notices,
-            has_noted: false,
-            look_notices,
-            has_look_noted: false,
+            domains: Notifier::new(notices),
+            looks: Notifier::new(look_notices),
             record: None,
         };
         if let Some(node) = node {
@@ -116,41 +135,29 @@ impl LeaderState {
     /// This task leads with `node`, whose domains are synchronised beside it.
     pub(super) fn set_node(&mut self, mut node: Node) {
         let sync = node.take_domain_sync();
-        self.note(Notice::Anew(self.term, Box::new(sync)));
+        self.domains.tell(Notice::Anew(self.term, Box::new(sync)));
         let looks = node.take_looks();
-        self.note_look(LookNotice::Anew(self.term, Box::new(looks)));
+        self.looks.tell(LookNotice::Anew(self.term, Box::new(looks)));
         self.node = Some(node);
         self.publish(|known| known.is_here = true);
     }
 
     /// Whether the synchronisation of domains was told something since this was last asked.
     pub(super) fn has_noted(&mut self) -> bool {
-        std::mem::take(&mut self.has_noted)
+        self.domains.has_told()
     }
 
     /// The same of looks.
     pub(super) fn has_look_noted(&mut self) -> bool {
-        std::mem::take(&mut self.has_look_noted)
-    }
-
-    fn note_look(&mut self, notice: LookNotice) {
-        self.has_look_noted = true;
-        // Nobody hears of it when the server has ended.
-        let _ = self.look_notices.send(notice);
-    }
-
-    fn note(&mut self, notice: Notice) {
-        self.has_noted = true;
-        // Nobody hears of it when the server has ended.
-        let _ = self.notices.send(notice);
+        self.looks.has_told()
     }
 
     /// Another leader begins, or none is known: this task is not it. Those who are connected are told where to go.
     pub(super) fn follow(&mut self, leader: Leader, epoch: Option<Epoch>) {
         self.node = None;
         self.term += 1;
-        self.note(Notice::Anew(self.term, Box::default()));
-        self.note_look(LookNotice::Anew(self.term, Box::default()));
+        self.domains.tell(Notice::Anew(self.term, Box::default()));
+        self.looks.tell(LookNotice::Anew(self.term, Box::default()));
         for (_, outlet) in std::mem::take(&mut self.outlets).iter() {
             // Who has not read the last message yet finds out when the stream ends.
             let _ = outlet.0.put(Down::Redirect(leader.clone()));
@@ -236,10 +243,10 @@ impl LeaderState {
         let peer = node.connect(now, hello);
         let mailbox = Arc::new(Mailbox::default());
         if is_node {
-            self.note_look(LookNotice::Connected(peer, Arc::clone(&mailbox)));
+            self.looks.tell(LookNotice::Connected(peer, Arc::clone(&mailbox)));
         }
         self.outlets.insert(peer, Outlet(Arc::clone(&mailbox)));
-        self.note(Notice::Connected(peer, Arc::clone(&mailbox)));
+        self.domains.tell(Notice::Connected(peer, Arc::clone(&mailbox)));
         Ok((StreamKey::new(self.term, peer), mailbox))
     }
 
@@ -310,14 +317,10 @@ impl LeaderState {
             }
         }
         while let Some(event) = node.next_domain_event() {
-            self.has_noted = true;
-            // Nobody hears of it when the server has ended.
-            let _ = self.notices.send(Notice::Event(event));
+            self.domains.tell(Notice::Event(event));
         }
         while let Some(event) = node.next_look_event() {
-            self.has_look_noted = true;
-            // Nobody hears of it when the server has ended.
-            let _ = self.look_notices.send(LookNotice::Event(event));
+            self.looks.tell(LookNotice::Event(event));
         }
         while let Some(warning) = node.next_name_warning() {
             warn_of_name(&warning);
