@@ -66,7 +66,14 @@ impl Target {
             learning: Duration::ZERO,
             ..Template::new(Glob::new(glob).unwrap(), Amount::from_units(CAPACITY))
         };
-        let templates = vec![template("*", Kind::Rate), template("disk", Kind::Gauge)];
+        let of_windows = template("db", Kind::Gauge);
+        // The resource of the corpus, as it is asked for there: as it is sound, it is answered.
+        let of_windows = Template {
+            window: Some(Duration::from_secs(10)),
+            learning: of_windows.lease_length,
+            ..of_windows
+        };
+        let templates = vec![template("*", Kind::Rate), template("disk", Kind::Gauge), of_windows];
         let config = NodeConfig {
             keys: Some(TokenKeys::new(Key::new([7; 32]))),
             ..NodeConfig::new("root", Epoch(12))

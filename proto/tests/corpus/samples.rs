@@ -217,7 +217,8 @@ fn of_client() -> ResourceRequest {
         has: Some(lease()),
         wants: Some(80.5),
         held: Some(60.0),
-        integer: Some(false),
+        // Who keeps units at hand keeps them for a window, and these are whole.
+        integer: Some(true),
         domains_version: Some(0x00c0_ffee),
         peak: Some(90.0),
         reserve: Some(4.0),
