@@ -79,8 +79,11 @@ async fn a_client_of_a_leaf_is_explained_up_to_the_root_and_counts_what_it_is_sh
     let all = told(&["explain", "db", "--server", &root.address().to_string()]).await;
     assert!(all.starts_with("db at root: 100/s of 100/s out, 150 wanted by 2 clients\n"), "{all}");
     for (arguments, why) in [
-        (["explain", "db", "nobody"], "nobody called \"nobody\" holds or wants \"db\" here"),
-        (["explain", "other", "web-1"], "nobody holds or wants \"other\""),
+        (
+            ["explain", "db", "nobody"],
+            "nobody called \"nobody\" holds or wants \"db\" at the one node that was asked",
+        ),
+        (["explain", "other", "web-1"], "nobody called \"web-1\" holds or wants \"other\" at the one"),
     ] {
         let outcome = run(&[&arguments[..], &["--server", &server]].concat()).await;
         assert_eq!(outcome.code, Some(1), "{}", outcome.out);

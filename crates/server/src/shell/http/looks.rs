@@ -83,7 +83,10 @@ pub(super) async fn find(
 /// The nodes at which somebody may be who was not found.
 fn unseen(found: &FoundClients) -> String {
     let nodes = &found.nodes;
-    let mut text = format!(" at the {} nodes that were asked", nodes.shown);
+    let mut text = match nodes.shown {
+        1 => " at the one node that was asked".to_owned(),
+        shown => format!(" at the {shown} nodes that were asked"),
+    };
     for (why, ways) in [
         ("silent", &nodes.silent),
         ("not to be asked", &nodes.cannot_be_asked),
