@@ -4,9 +4,11 @@
 mod clocks;
 
 use lessor_proto::Epoch;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use lessor_client::internals::clock;
 use lessor_proto::message::Leader;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -19,6 +21,7 @@ use crate::election::Event;
 use crate::election::lag::{Lag, Step};
 use crate::follower::TaskStanding;
 use crate::follower::deference::Deference;
+use crate::marks::MarkWrite;
 
 /// The longest wait until another may lead, when this task ends.
 pub(super) const RESIGNATION: Duration = Duration::from_secs(3);
@@ -41,11 +44,18 @@ pub(super) struct Keeping {
     templates: Option<TemplateWatch>,
 }
 
+/// The candidacy of a task: what it stands for, at which election, and when it leaves it to others.
+struct Candidacy<'a> {
+    driver: &'a Arc<Driver>,
+    election: &'a mut Election,
+    keeping: &'a mut Keeping,
+}
+
 /// Somebody who wants this task to leave its node to another, and waits for what came of it: the epoch that it gave up, and the
 /// time after which it stands again; nothing where it did not lead.
 pub(super) type HandOver = oneshot::Sender<Option<(Epoch, Duration)>>;
 
-/// Until stopped: then the leader resigns, and another takes over at once.
+/// Until stopped, or until the node is broken: then the leader resigns, and another takes over at once.
 pub(super) async fn stand(
     driver: Arc<Driver>,
     mut election: Election,
@@ -54,37 +64,12 @@ pub(super) async fn stand(
     mut stopped: watch::Receiver<bool>,
 ) {
     let Ok(mut writes) = driver.record_writes() else { return };
-    let mut writing: Option<Writing> = None;
-    let mut clocks = Clocks::default();
-    let mut looks = tokio::time::interval(LOOK);
-    loop {
-        let outcome = tokio::select! {
-            _ = stopped.wait_for(|&stop| stop) => break,
-            Some(told) = asked.recv() => hand_over(&driver, &election, told),
-            Some(event) = election.event() => tell(&driver, event, &mut clocks),
-            _ = looks.tick() => keeping.keep_up(&driver, &election),
-            reading = clocks.go_on() => match reading {
-                Some(ClockAnswer { epoch, asked, shown }) => {
-                    election.hear_clock(epoch, asked, shown);
-                    driver.hear_of_epoch(epoch)
-                }
-                None => Ok(()),
-            },
-            Some((epoch, write)) = writes.recv(), if writing.is_none() => {
-                let ticket = write.ticket;
-                writing = Some(Writing { epoch, ticket, done: election.write(Some(epoch), write.change) });
-                Ok(())
-            }
-            written = async { (&mut writing.as_mut().expect("there is one").done).await }, if writing.is_some() => {
-                let Writing { epoch, ticket, .. } = writing.take().expect("there is one");
-                driver.on_record(epoch, ticket, matches!(written, Ok(Ok(()))))
-            }
-            else => break,
-        };
-        if outcome == Err(Unanswered::Broken) {
-            warn!("this task stands for election no more: its node is broken");
-            break;
-        }
+    let candidacy = Candidacy { driver: &driver, election: &mut election, keeping: &mut keeping };
+    // A check of the node that fails in a call of this very task must not take the resignation along: the key would stay.
+    let went_on = candidacy.go_on(&mut writes, &mut asked, &mut stopped);
+    let ended = AssertUnwindSafe(went_on).catch_unwind().await;
+    if !matches!(ended, Ok(Ok(()))) {
+        warn!("this task stands for election no more: its node is broken");
     }
     // What is out exactly is written behind all that was asked for before, and then that this task leads no more.
     if let Ok(Some((epoch, write))) = driver.resign() {
@@ -121,6 +106,59 @@ fn hand_over(driver: &Driver, election: &Election, told: HandOver) -> Result<(),
         let _ = told.send(None);
     }
     Ok(())
+}
+
+// === impl Candidacy ===
+
+impl Candidacy<'_> {
+    /// Stands and leads until it is stopped.
+    ///
+    /// # Errors
+    ///
+    /// When the node is broken.
+    ///
+    /// # Panics
+    ///
+    /// When the node fails one of its own checks in a call from here.
+    async fn go_on(
+        self,
+        writes: &mut mpsc::UnboundedReceiver<(Epoch, MarkWrite)>,
+        asked: &mut mpsc::Receiver<HandOver>,
+        stopped: &mut watch::Receiver<bool>,
+    ) -> Result<(), Unanswered> {
+        let Candidacy { driver, election, keeping } = self;
+        let mut writing: Option<Writing> = None;
+        let mut clocks = Clocks::default();
+        let mut looks = tokio::time::interval(LOOK);
+        loop {
+            let outcome = tokio::select! {
+                _ = stopped.wait_for(|&stop| stop) => return Ok(()),
+                Some(told) = asked.recv() => hand_over(driver, election, told),
+                Some(event) = election.event() => tell(driver, event, &mut clocks),
+                _ = looks.tick() => keeping.keep_up(driver, election),
+                reading = clocks.go_on() => match reading {
+                    Some(ClockAnswer { epoch, asked, shown }) => {
+                        election.hear_clock(epoch, asked, shown);
+                        driver.hear_of_epoch(epoch)
+                    }
+                    None => Ok(()),
+                },
+                Some((epoch, write)) = writes.recv(), if writing.is_none() => {
+                    let ticket = write.ticket;
+                    writing = Some(Writing { epoch, ticket, done: election.write(Some(epoch), write.change) });
+                    Ok(())
+                }
+                written = async { (&mut writing.as_mut().expect("there is one").done).await }, if writing.is_some() => {
+                    let Writing { epoch, ticket, .. } = writing.take().expect("there is one");
+                    driver.on_record(epoch, ticket, matches!(written, Ok(Ok(()))))
+                }
+                else => return Ok(()),
+            };
+            if outcome == Err(Unanswered::Broken) {
+                return outcome;
+            }
+        }
+    }
 }
 
 // === impl Keeping ===

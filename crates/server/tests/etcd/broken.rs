@@ -1,10 +1,13 @@
 //! A server whose node breaks: it says so, goes, and leaves its key to another task.
 
+use std::backtrace::Backtrace;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lessor_client::internals::clock;
-use lessor_proto::{Amount, Epoch};
+use lessor_proto::message::{Ask, Band, HolderKind, Report};
+use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, ResourceId};
 use lessor_server::node::NodeConfig;
 use lessor_server::repository::{Glob, Repository, Template};
 use lessor_server::shell::etcd::EtcdOptions;
@@ -19,10 +22,36 @@ use super::task::{AUTHORITY, LONG, TTL, Task, elapsed};
 /// Set when whatever is done under the lock is to panic.
 static BREAKS: AtomicBool = AtomicBool::new(false);
 
+/// Set when what the task that stands for election does under the lock is to panic, and nothing else.
+static BREAKS_STANDING: AtomicBool = AtomicBool::new(false);
+
 /// A clock that is read under the lock.
 fn meter() -> Duration {
     assert!(!BREAKS.load(Ordering::Relaxed), "the books do not add up");
     Duration::ZERO
+}
+
+/// A clock that is read under the lock by whoever stands for election, too.
+fn standing_meter() -> Duration {
+    if BREAKS_STANDING.load(Ordering::Relaxed) {
+        let callers = Backtrace::force_capture().to_string();
+        assert!(!callers.contains("shell::standing::"), "the books of this very task do not add up");
+    }
+    Duration::ZERO
+}
+
+/// What a client asks for that has nothing.
+fn first_ask() -> Ask {
+    let resource = ResourceId::new("db", 64).unwrap();
+    Ask {
+        kind: HolderKind::Client,
+        holder: ClientId::new("c", 64).unwrap(),
+        incarnation: Some(Incarnation(1)),
+        report_id: Some(ReportId(1)),
+        target_epoch: None,
+        line: None,
+        reports: vec![Report::new(resource, [Band { priority: 0, subclients: 1, wants: 10.0 }])],
+    }
 }
 
 /// The status of a page and what it says.
@@ -40,6 +69,16 @@ async fn page(server: &Server, path: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_panic_under_the_lock_gives_the_key_to_another_task() {
+    gives_the_key_to_another(meter, &BREAKS).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_panic_of_the_task_that_holds_the_key_gives_it_to_another() {
+    gives_the_key_to_another(standing_meter, &BREAKS_STANDING).await;
+}
+
+/// A leader whose node breaks as soon as `breaks` is set goes, and leaves its key to another task at once.
+async fn gives_the_key_to_another(meter: fn() -> Duration, breaks: &AtomicBool) {
     let Some(etcd) = Etcd::started().await else { return };
     let mut options = ServerOptions::new(([127, 0, 0, 1], 0).into());
     options.http = Some(([127, 0, 0, 1], 0).into());
@@ -62,7 +101,10 @@ async fn a_panic_under_the_lock_gives_the_key_to_another_task() {
     let mut other = Task::start("b", &[etcd.url()]);
     assert_eq!(other.follows().await, server.address().to_string());
 
-    BREAKS.store(true, Ordering::Relaxed);
+    breaks.store(true, Ordering::Relaxed);
+    // What is granted is written, and the task that stands hears that it is.
+    let driver = Arc::clone(server.driver());
+    let _ = tokio::spawn(async move { driver.ask(None, &first_ask()) }).await;
     timeout(LONG, server.broken()).await.expect("it breaks at the next turn");
     let why = "the node has failed one of its own checks";
     for path in ["/healthz", "/readyz"] {
