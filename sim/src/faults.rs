@@ -115,6 +115,8 @@ pub enum Fault {
     Restore,
     /// An operator looks at the tree below a leader.
     Look,
+    /// An operator freezes, drains or caps something for a while.
+    Override,
 }
 
 /// The number of times that each fault happened.
@@ -144,7 +146,7 @@ pub struct Tally {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Fault; 41] = [
+    pub const ALL: [Fault; 42] = [
         Fault::Break,
         Fault::Silence,
         Fault::Stall,
@@ -186,6 +188,7 @@ impl Fault {
         Fault::Recall,
         Fault::Restore,
         Fault::Look,
+        Fault::Override,
     ];
     /// The first of them that only some simulations can have: it is drawn with what it needs.
     const FIRST_SPECIAL: usize = Fault::LosePower as usize;
@@ -235,6 +238,7 @@ impl Fault {
             Fault::Recall => "lease recalled by an operator",
             Fault::Restore => "templates put back to an older copy",
             Fault::Look => "tree looked at",
+            Fault::Override => "override by an operator",
         }
     }
 }

@@ -12,6 +12,7 @@ mod domains;
 mod edges;
 mod entries;
 mod facts;
+mod frozen;
 mod hits;
 mod kinds;
 mod limit;

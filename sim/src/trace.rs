@@ -146,6 +146,8 @@ pub(crate) enum Happening {
     Recalls,
     /// resources of each node that are asked for
     Looks,
+    /// resource, kind of the override, for how many seconds; or how many are in force
+    Overrides,
 }
 
 /// The lines so far.

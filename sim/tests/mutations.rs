@@ -185,6 +185,8 @@ fn grantor(mutation: GrantorRule) -> Noticed {
         GrantorRule::RevokedCharged => Limited(8_300_010), // I4
         GrantorRule::RevokedWantsNothing => Limited(8_300_076), // I33
         GrantorRule::RevokedBorrowsNothing => Limited(8_301_199), // I33
+        GrantorRule::FrozenGrowsNot => Limited(12_000_000), // I39
+        GrantorRule::DrainedWantsNothing => Limited(12_000_000), // I33
         GrantorRule::IdleMakeRoom => Limited(8_300_019),   // I35
         GrantorRule::RoomFromIdle => Limited(8_300_014),   // I4
         GrantorRule::NodesCapped => Limited(8_300_023),    // I34

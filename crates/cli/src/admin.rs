@@ -8,7 +8,8 @@ use clap::{Args, Subcommand};
 use hyper::Method;
 use serde_json::{Value, json};
 
-use self::port::{AdminPort, PortFlags};
+pub(crate) use self::port::AdminPort;
+use self::port::PortFlags;
 
 /// Acts on a server that runs, over its admin port: an address, or the socket in its state directory. Every call is in the
 /// server's audit log. Exit 1: it was not done, and why.
@@ -144,7 +145,7 @@ async fn call(
     body: Option<Value>,
     show: fn(&Value) -> String,
 ) -> anyhow::Result<()> {
-    let answer = AdminPort::new(flags)?.call(method, act, body).await?;
+    let answer = flags.open()?.call(method, act, body).await?;
     match flags.json {
         true => println!("{answer}"),
         false => print!("{}", show(&answer)),

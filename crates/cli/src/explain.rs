@@ -39,6 +39,18 @@ pub(crate) struct Explanation {
     above: Option<LeaseAbove>,
     lives: Vec<Life>,
     held_back_seconds: Option<f64>,
+    #[serde(default)]
+    overrides: Vec<OverrideRow>,
+}
+
+/// An override that takes part in it.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct OverrideRow {
+    pub(crate) id: String,
+    pub(crate) what: String,
+    pub(crate) reason: String,
+    pub(crate) by: String,
+    pub(crate) ends_in_seconds: f64,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -14,6 +14,8 @@ mod get;
 mod http;
 mod log;
 mod manual;
+mod office;
+mod overrides;
 mod pages;
 mod revisions;
 mod serve;
@@ -82,6 +84,18 @@ enum Command {
     PushFreeze(revisions::PushFreezing),
     /// Remove old revisions from etcd
     Prune(revisions::Prune),
+    /// Let nobody have more of a resource for a while
+    Freeze(Box<overrides::Freeze>),
+    /// Take everything back from a client, a node or a domain for a while
+    Drain(Box<overrides::DrainCommand>),
+    /// Let there be less of a resource for a while
+    Cap(Box<overrides::Cap>),
+    /// List what operators have put above the templates
+    Overrides(Box<overrides::ListOverrides>),
+    /// End such a thing before its time
+    Lift(Box<overrides::Lift>),
+    /// Credit what a client has without its word: not strict
+    Seize(Box<overrides::Seize>),
     /// Run one of Doorman's seven scenarios in simulated time, or see burst tiers at work
     Sim(sim::Sim),
     /// Print what a shell completes of these commands
@@ -112,6 +126,12 @@ fn main() -> ExitCode {
         Command::Set(set) => run(set.run()),
         Command::PushFreeze(freezing) => run(freezing.run()),
         Command::Prune(prune) => run(prune.run()),
+        Command::Freeze(freeze) => run(freeze.run()),
+        Command::Drain(drain) => run(drain.run()),
+        Command::Cap(cap) => run(cap.run()),
+        Command::Overrides(list) => run(list.run()),
+        Command::Lift(lift) => run(lift.run()),
+        Command::Seize(seize) => run(seize.run()),
         Command::Sim(sim) => sim.run(),
         Command::Completions(completions) => completions.run(Lessor::command()),
         Command::Man(man) => man.run(Lessor::command()),

@@ -8,13 +8,11 @@ mod proposal;
 mod push;
 mod upkeep;
 
-use std::path::PathBuf;
 use std::time::SystemTime;
 
 use anyhow::Context;
-use clap::Args;
 use lessor_client::internals::clock;
-use lessor_server::revision::{Revision, RevisionAuthor, RevisionKeys};
+use lessor_server::revision::Revision;
 use lessor_server::shell::etcd::{RevisionStore, StoredHead};
 
 pub(crate) use self::change::{Rollback, Set};
@@ -22,64 +20,7 @@ pub(crate) use self::delta::Diff;
 pub(crate) use self::history::{Export, History, ShowRevision};
 pub(crate) use self::push::Push;
 pub(crate) use self::upkeep::{Prune, PushFreezing};
-use crate::serve::tasks::SecretFiles;
-
-/// The etcd that holds the templates, and where in it.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Etcd")]
-pub(crate) struct StoreFlags {
-    /// Where the templates stand in it, as servers are told
-    #[arg(long, env = "LESSOR_CONFIG", value_name = "etcd:PREFIX", value_parser = prefix)]
-    config: RevisionKeys,
-    /// The members of the etcd that holds the templates
-    #[arg(long, env = "LESSOR_ETCD", value_name = "URL,...", value_delimiter = ',', required = true)]
-    etcd: Vec<String>,
-    /// A file with the certificates of the authorities that members at https:// are known by, PEM
-    #[arg(long, env = "LESSOR_ETCD_CA", value_name = "FILE")]
-    etcd_ca: Option<PathBuf>,
-    /// A file with the certificate that is shown to etcd, PEM
-    #[arg(long, env = "LESSOR_ETCD_CERT", value_name = "FILE", requires_all = ["etcd_ca", "etcd_key"])]
-    etcd_cert: Option<PathBuf>,
-    /// A file with its private key, PEM
-    #[arg(long, env = "LESSOR_ETCD_KEY", value_name = "FILE", requires = "etcd_cert")]
-    etcd_key: Option<PathBuf>,
-    /// As whom etcd is spoken to, where it asks for passwords
-    #[arg(long, env = "LESSOR_ETCD_USER", value_name = "NAME", requires = "etcd_password_file")]
-    etcd_user: Option<String>,
-    /// A file with that user's password, and nothing else in it
-    #[arg(long, env = "LESSOR_ETCD_PASSWORD_FILE", value_name = "FILE", requires = "etcd_user")]
-    etcd_password_file: Option<PathBuf>,
-}
-
-fn prefix(text: &str) -> Result<RevisionKeys, String> {
-    let prefix = text.strip_prefix("etcd:").ok_or("wanted etcd:PREFIX, as servers are told")?;
-    RevisionKeys::new(prefix).map_err(|fault| fault.to_string())
-}
-
-// === impl StoreFlags ===
-
-impl StoreFlags {
-    fn open(&self) -> anyhow::Result<RevisionStore> {
-        let files = SecretFiles {
-            ca: self.etcd_ca.clone(),
-            identity: self.etcd_cert.clone().zip(self.etcd_key.clone()),
-            user: self.etcd_user.clone().zip(self.etcd_password_file.clone()),
-        };
-        Ok(RevisionStore::new(files.options(&self.etcd)?, self.config.clone())?)
-    }
-
-    /// The author, as far as can be told: nobody looks whether it is so.
-    fn author(&self) -> RevisionAuthor {
-        let name = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let (name, host) = (name.as_deref().unwrap_or("unknown"), host.trim());
-        let how = match &self.etcd_user {
-            Some(user) => format!("straight to etcd, as its user {user}"),
-            None => "straight to etcd".to_owned(),
-        };
-        RevisionAuthor { name: format!("{name}@{host}"), verified: false, how }
-    }
-}
+use crate::office::StoreFlags;
 
 /// The date, as it is written down.
 fn date() -> String {

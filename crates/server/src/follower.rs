@@ -2,7 +2,8 @@
 //!
 //! It reads the head, then the revision that it names, then the document for its node; has that checked, and puts it in force:
 //! whole, or not at all. A number below the one in force is never put in force, whatever an etcd says that was restored. It
-//! checks drafts in the same way, and says in its report what came of them, so that who pushes knows before it counts.
+//! reads the overrides of operators beside it, and has them in force as they stand there. It
+//! checks drafts in the same way as revisions, and says in its report what came of them, so that who pushes knows before it counts.
 //!
 //! It watches the head, and reads it again once a minute in any case, as a watch can die without a word; after a compaction it
 //! reads first and watches from there, as what lay between is lost to a watch.
@@ -34,6 +35,7 @@ mod lane;
 mod loading;
 pub mod mutation;
 mod outbox;
+mod overriding;
 mod presence;
 mod watching;
 
@@ -50,9 +52,11 @@ use self::lane::{Job, Lane};
 use self::loading::{Loading, Stage, Target};
 use self::mutation::FollowerRule;
 use self::outbox::FollowerOutbox;
+use self::overriding::FollowedOverrides;
 use self::presence::Presence;
 use self::watching::Watching;
 use crate::election::call::{Answer, Call, Failure, Stored, Watched};
+use crate::overrides::Overrides;
 use crate::repository::Repository;
 use crate::revision::{Digest, LastGood, RefusedRevision, RevisionHead, TaskReport};
 
@@ -69,6 +73,7 @@ pub struct TemplateFollower {
     heads: KnownHeads,
     loading: Option<Loading>,
     drafts: Drafts,
+    overrides: FollowedOverrides,
     /// Documents that were checked and found good, the last first: they are not read again.
     checked: VecDeque<CheckedDocument>,
     /// When the head was read last.
@@ -102,6 +107,7 @@ impl TemplateFollower {
             heads: KnownHeads::default(),
             loading: None,
             drafts: Drafts::default(),
+            overrides: FollowedOverrides::default(),
             checked: VecDeque::new(),
             read_at: None,
             out: FollowerOutbox::default(),
@@ -194,7 +200,9 @@ impl TemplateFollower {
         if self.out.is_any_action() {
             return Time::ZERO;
         }
-        let wants = self.loading.as_ref().is_some_and(Loading::wants_call) || self.drafts.is_to_be_read();
+        let wants = self.loading.as_ref().is_some_and(Loading::wants_call)
+            || self.drafts.is_to_be_read()
+            || self.overrides.is_to_be_read();
         let read = if wants { Time::ZERO } else { self.watching.read_at.min(self.presence.peers_at) };
         let report = self.presence.next_deadline(&self.report());
         self.reads.next_deadline(read).min(self.reports.next_deadline(report)).min(self.presence.ends())
@@ -232,7 +240,7 @@ impl TemplateFollower {
                 self.watching.has_news = true;
                 self.see(&stored);
             }
-            // Mostly a draft that has ended; it may be the head.
+            // Mostly a draft or an override that has ended; it may be the head.
             Watched::Deleted => self.watching.read_at = now,
             Watched::Compacted | Watched::Ended(_) => self.watching.ended(now, self.config.nonce),
         }
@@ -256,6 +264,12 @@ impl TemplateFollower {
         if self.watching.read_at <= now {
             self.watching.has_news = false;
             return Some((Job::Head, Call::Read { key: keys.head() }));
+        }
+        // Before a revision comes to be in force that is not to count alone.
+        if self.overrides.is_to_be_read() {
+            let call = Call::ReadRecord { prefix: keys.overrides(), after: None, limit: Overrides::MOST };
+            self.overrides.is_being_read();
+            return Some((Job::Overrides, call));
         }
         if let Some(Loading { target, revision, stage }) = &self.loading {
             match (stage, target) {
@@ -303,6 +317,7 @@ impl TemplateFollower {
                 self.drafts.has_read();
                 stored.iter().for_each(|stored| self.see(stored));
             }
+            (Job::Overrides, Answer::Record { stored, .. }) => self.on_overrides(now, &stored),
             (Job::Peers, Answer::Record { stored, .. }) => self.presence.on_peers(now, &self.config, &stored),
             (Job::Revision(head), Answer::Read { stored, .. }) => self.on_revision(head, stored),
             (Job::Blob(blob), Answer::Read { stored, .. }) => self.on_blob(blob, stored),
@@ -325,6 +340,7 @@ impl TemplateFollower {
         let (prefix, from_revision) = (self.config.keys.head(), revision + 1);
         self.out.act(FollowerAction::Watch { id, prefix, from_revision });
         self.drafts.look();
+        self.overrides.look();
         // What was damaged may have been mended.
         self.heads.forget_damage();
         match stored {
@@ -350,6 +366,8 @@ impl TemplateFollower {
             }
         } else if let Some(id) = self.config.keys.draft_of(&key) {
             self.drafts.add(id, &stored.value);
+        } else if self.config.keys.is_override(&key) {
+            self.overrides.look();
         }
     }
 
@@ -383,6 +401,9 @@ impl TemplateFollower {
         let nonce = self.config.nonce;
         self.lane(is_read).failed(now, nonce);
         self.presence.failed(job, &failure);
+        if *job == Job::Overrides {
+            self.overrides.look();
+        }
         if is_read && self.reads.note_failure() {
             self.out.tell(FollowerEvent::Faulty(failure));
         }

@@ -53,6 +53,7 @@ pub mod marks;
 pub mod measured;
 pub mod mutation;
 pub mod node;
+pub mod overrides;
 pub mod record;
 pub mod repository;
 pub mod resource;

@@ -181,6 +181,10 @@ pub enum Rule {
     RevokedWantsNothing,
     /// Nothing is lent to a node that may hold nothing of it any more.
     RevokedBorrowsNothing,
+    /// Of what is frozen nobody gets more.
+    FrozenGrowsNot,
+    /// A holder that an override drains counts as one that wants nothing.
+    DrainedWantsNothing,
     /// Where there is no room, a holder that has and wants nothing makes some.
     IdleMakeRoom,
     /// Nobody makes room that has something.
@@ -193,7 +197,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 84] = [
+    pub const ALL: [Rule; 86] = [
         Rule::AckBySeq,
         Rule::FullCharge,
         Rule::DriftMargin,
@@ -275,6 +279,8 @@ impl Rule {
         Rule::RevokedCharged,
         Rule::RevokedWantsNothing,
         Rule::RevokedBorrowsNothing,
+        Rule::FrozenGrowsNot,
+        Rule::DrainedWantsNothing,
         Rule::IdleMakeRoom,
         Rule::RoomFromIdle,
         Rule::NodesCapped,

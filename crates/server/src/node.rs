@@ -17,11 +17,14 @@ mod holder_streams;
 mod looks;
 mod marks;
 mod names;
+mod orders;
+mod overriding;
 mod parent;
 mod recalls;
 mod resources;
 mod resuming;
 mod scan;
+mod seizures;
 mod status;
 mod stream;
 mod tenure;
@@ -39,6 +42,7 @@ use crate::date::Date;
 pub use crate::marks::MarkWrite;
 use crate::marks::{Marks, Need};
 use crate::measured::Measured;
+use crate::overrides::Overrides;
 use crate::record::{Longest, Unknown};
 use crate::repository::{Repository, Template};
 pub use crate::resource::{Books, ChildBook, ClaimTally, ConnectionMark};
@@ -58,11 +62,12 @@ pub use self::explain::{
 use self::holder_streams::HolderStreams;
 use self::names::Names;
 pub use self::names::{NameWarning, NamesStatus};
+use self::orders::OperatorOrders;
 use self::parent::Above;
-use self::recalls::Recalls;
 pub use self::recalls::{NotRecalled, RecallStatus, RecalledLease};
 use self::resources::Resources;
 pub use self::scan::StatusScan;
+pub use self::seizures::SeizedLease;
 pub use self::status::{NodeStatus, ResourceRow, RowOrder, StatusQuery, Tally};
 use self::tenure::Tenure;
 use self::terms::{heartbeat, longest};
@@ -82,8 +87,7 @@ pub struct Node {
     names: Names,
     /// The domains that clients share.
     sharing: Sharing,
-    /// The holders that get nothing of a resource for a while.
-    recalls: Recalls,
+    orders: OperatorOrders,
     counters: NodeCounters,
 }
 
@@ -113,7 +117,7 @@ impl Node {
             resources: Resources::default(),
             tenure: Tenure::new(now),
             current_call: CurrentCall::default(),
-            recalls: Recalls::default(),
+            orders: OperatorOrders::default(),
             counters: NodeCounters { tally, ..NodeCounters::default() },
         }
     }
@@ -158,9 +162,12 @@ impl Node {
     ) -> Result<Answer, Refusal> {
         self.current_call.begin(caller);
         let held_back = self.held_back(now, ask);
+        if held_back.is_some() {
+            self.drain_those_who_poll(now, ask);
+        }
         let mut outcome = self.ask_of(now, held_back.as_ref().unwrap_or(ask));
         if let (Some(ask), Ok(answer)) = (&held_back, &mut outcome) {
-            self.name_recalls(now, &ask.holder, answer);
+            self.name_recalls(now, ask.kind, &ask.holder, answer);
         }
         self.current_call.end();
         outcome
@@ -220,16 +227,23 @@ impl Node {
         }
         self.learn_as_told(now);
         for id in self.resources.names() {
-            let (template, floor_pair) = (self.template(&id), self.floor_pair(&id));
-            self.resources.set_floor_pair(&id, floor_pair);
-            self.call(&id, |resource, around| {
-                resource.advance(now);
-                resource.set_template(template, around.cx);
-            });
-            self.note_policies(now, &id);
-            self.follow(now, &id);
+            self.set_terms(now, &id);
         }
         self.counters.tally.reloads += 1;
+    }
+
+    /// Puts in force for a resource what its template says, as far as no override says another thing.
+    fn set_terms(&mut self, now: Time, id: &ResourceId) {
+        let (template, floor_pair) = (self.template(id), self.floor_pair(id));
+        let is_frozen = self.orders.overrides.freezes(id);
+        self.resources.set_floor_pair(id, floor_pair);
+        self.call(id, |resource, around| {
+            resource.advance(now);
+            resource.set_template(template, around.cx);
+            resource.set_frozen(is_frozen);
+        });
+        self.note_policies(now, id);
+        self.follow(now, id);
     }
 
     /// Lets end what has ended, and forgets resources that nobody uses. Gives back when to call it again, if nothing
@@ -237,6 +251,8 @@ impl Node {
     pub fn advance(&mut self, now: Time) -> Option<Time> {
         self.forget_names(now);
         self.end_recalls(now);
+        self.end_overrides(now);
+        self.end_seizures(now);
         let (mut idle, mut moved) = (Vec::new(), Vec::new());
         for (id, resource) in self.resources.iter_mut() {
             let before = resource.ledger().total();
@@ -266,7 +282,7 @@ impl Node {
             .resources
             .iter()
             .map(|(_, resource)| resource.next_deadline().unwrap_or(resource.idle_from()));
-        deadlines.chain(self.recalls.next_deadline()).min()
+        deadlines.chain(self.orders.next_end()).min()
     }
 
     /// Forgets a resource that nobody uses. Returns whether no template covered it.
@@ -377,6 +393,7 @@ impl Node {
         let cx = call_context(&self.config, &self.marks, &self.tenure, &self.current_call);
         let mut resource = Resource::new(now, id.clone(), template, cx);
         let kind = resource.counted();
+        resource.set_frozen(self.orders.overrides.freezes(id));
         resource.set_ceiling(self.marks.as_ref().map(|marks| marks.ceiling(id, kind)));
         let floor_pair = self.floor_pair(id);
         self.resources.insert(id.clone(), resource, floor_pair);
@@ -390,7 +407,7 @@ impl Node {
     }
 
     fn template(&self, id: &ResourceId) -> Option<Arc<Template>> {
-        covering(&self.repository, &self.config, id)
+        covering(&self.repository, &self.orders.overrides, &self.config, id)
     }
 }
 
@@ -411,8 +428,13 @@ fn call_context<'a>(
 }
 
 /// The template that covers a resource: one of the repository's or, by Doorman's rule where that is switched on, the one
-/// for names that it does not know.
-fn covering(repository: &Repository, config: &NodeConfig, id: &ResourceId) -> Option<Arc<Template>> {
-    let unknown = || config.unknown_names.as_ref().filter(|_| !repository.is_of_domain(id)).map(Arc::clone);
-    repository.find(id).or_else(unknown)
+/// for names that it does not know. While overrides are in force it says what those say.
+fn covering(
+    repository: &Repository,
+    overrides: &Overrides,
+    config: &NodeConfig,
+    id: &ResourceId,
+) -> Option<Arc<Template>> {
+    let unknown = || config.unknown_names.as_ref().filter(|_| !repository.is_of_domain(id));
+    repository.find_under(id, overrides).or_else(|| unknown().map(|template| overrides.applied(id, template)))
 }

@@ -39,6 +39,8 @@ use std::sync::Arc;
 
 use lessor_proto::ResourceId;
 
+use crate::overrides::Overrides;
+
 pub use self::domains::{Change, Domains};
 pub use self::fraction::Fraction;
 pub use self::legacy::{LEGACY_HOLD, Legacy};
@@ -129,6 +131,24 @@ impl Repository {
         self.own(resource).map(Arc::clone)
     }
 
+    /// The template that `resource` follows while `overrides` are in force.
+    pub(crate) fn find_under(&self, resource: &ResourceId, overrides: &Overrides) -> Option<Arc<Template>> {
+        if !overrides.change_templates() {
+            return self.find(resource);
+        }
+        if !self.has_template(resource) {
+            if let Some((lender, domain)) = self.lender(resource) {
+                let (of, _) = resource.domained()?;
+                return overrides.applied(&of, lender).of_domain(domain).map(Arc::new);
+            }
+            if let Some(at) = self.floored(resource) {
+                let of = resource.floored()?;
+                return overrides.applied(&of, &self.templates[at]).floor().map(Arc::new);
+            }
+        }
+        self.own(resource).map(|template| overrides.applied(resource, template))
+    }
+
     /// Whether `resource` is named as the lease of a domain of a resource whose domains have some, and so is what this
     /// repository says, or nothing.
     pub(crate) fn is_of_domain(&self, resource: &ResourceId) -> bool {
@@ -149,10 +169,15 @@ impl Repository {
 
     /// The derived template that a floor follows. What follows such a one has no floor itself.
     fn floor(&self, resource: &ResourceId) -> Option<&Arc<Template>> {
+        self.floors[self.floored(resource)?].as_ref()
+    }
+
+    /// Where the template is of which the one is derived that a floor follows.
+    fn floored(&self, resource: &ResourceId) -> Option<usize> {
         let floored = resource.floored()?;
         let exact = self.exact.get(floored.as_str()).copied();
         let matching = || self.matching(floored.as_str()).filter(|_| self.floor(&floored).is_none());
-        self.floors[exact.or_else(matching)?].as_ref()
+        exact.or_else(matching).filter(|&at| self.floors[at].is_some())
     }
 
     fn matching(&self, name: &str) -> Option<usize> {

@@ -84,7 +84,7 @@ pub use self::claims::ClaimTally;
 pub(crate) use self::context::CallContext;
 pub use self::explain::{BandLevel, BandShare, Division, HolderExplanation};
 pub use self::identity::ConnectionMark;
-pub(crate) use self::identity::{Holder, Life, Sessions, life};
+pub(crate) use self::identity::{Holder, Life, Sessions, holder, life};
 pub(crate) use self::kind::check_kind;
 pub(crate) use self::legacy::admit as admit_legacy;
 pub(crate) use self::lives::RecalledLife;
@@ -206,6 +206,20 @@ impl Resource {
         }
         self.pusher.resume();
         self.supply.note_wants();
+    }
+
+    /// Nobody gets more of it from here on: who has some keeps what is wanted of that, and newcomers get nothing. Or that is
+    /// over.
+    pub(crate) fn set_frozen(&mut self, is_frozen: bool) {
+        if self.terms.freeze(is_frozen) != is_frozen {
+            self.reshare();
+            self.pusher.resume();
+        }
+    }
+
+    /// Whether nobody gets more of it.
+    pub(crate) fn is_frozen(&self) -> bool {
+        self.terms.is_frozen() && self.ledger.rules().keep(Rule::FrozenGrowsNot)
     }
 
     /// No more than `limit` may be out from here on. Returns whether that is another limit.

@@ -3,6 +3,7 @@
 //! ```text
 //! P/head                   the number and digest of the revision in force; the only key that pushes compete for
 //! P/head/draft/<id>        a proposal in the form of a revision, which ends by itself
+//! P/head/override/<id>     an override, which ends by itself
 //! P/revision/<10 digits>   a revision; never changed
 //! P/blob/<64 digits>       a document, compressed, under the digest of its text; never changed
 //! P/task/<node>/<nonce>    a report of a task, which ends with it
@@ -51,6 +52,7 @@ use serde::{Deserialize, Serialize};
 pub use self::blob::{MOST_BLOB_BYTES, pack, unpack};
 pub use self::digest::Digest;
 pub use self::fault::BadRevision;
+pub(crate) use self::fault::decode;
 pub use self::head::{PushFreeze, RevisionHead};
 pub use self::keys::{BadPrefix, RevisionKeys};
 pub use self::last_good::LastGood;
@@ -172,7 +174,7 @@ impl Revision {
             let found = format!("{} bytes", bytes.len());
             return Err(BadRevision::new(key, found, format!("at most {MOST_RECORD}")));
         }
-        let revision: Revision = fault::decode(key, "a revision", bytes)?;
+        let revision: Revision = decode(key, "a revision", bytes)?;
         revision.check(key)?;
         Ok((revision, Digest::of_bytes(bytes)))
     }

@@ -74,6 +74,9 @@ pub(crate) struct Stream {
     pub(crate) attached: Attached,
     /// The resources that its holder may hold no more: hardly ever any.
     pub(crate) revoked: Attached,
+    /// The resources of which an override lets its holder have nothing, and of which it is not heard what it wants: hardly ever
+    /// any.
+    pub(crate) drained: Attached,
     queue: Queue,
     /// A message is on its way out.
     busy: bool,
@@ -121,6 +124,7 @@ impl Peers {
             hello,
             attached: Attached::default(),
             revoked: Attached::default(),
+            drained: Attached::default(),
             queue: Queue::default(),
             busy: false,
             is_awaited: false,
@@ -145,6 +149,11 @@ impl Peers {
     /// The number of streams of holders of an earlier version, which know fewer kinds of message.
     pub(crate) fn older(&self) -> usize {
         self.older
+    }
+
+    /// The streams, and who is at the other end of each.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Peer, &Stream)> {
+        self.peers.iter()
     }
 
     pub(crate) fn get(&self, peer: Peer) -> Option<&Stream> {

@@ -43,13 +43,15 @@ pub enum BoundBy {
     Recall,
     /// No template covers the resource any more.
     NoTemplate,
+    /// An override by an operator, for a while: it is frozen, or drained.
+    Override,
 }
 
 // === impl BoundBy ===
 
 impl BoundBy {
     /// All of them.
-    pub const ALL: [BoundBy; 18] = [
+    pub const ALL: [BoundBy; 19] = [
         BoundBy::Wants,
         BoundBy::Level,
         BoundBy::Band,
@@ -68,6 +70,7 @@ impl BoundBy {
         BoundBy::OtherKind,
         BoundBy::Recall,
         BoundBy::NoTemplate,
+        BoundBy::Override,
     ];
 
     /// The name, as in metrics and JSON.
@@ -92,6 +95,7 @@ impl BoundBy {
             BoundBy::OtherKind => "other_kind",
             BoundBy::Recall => "recall",
             BoundBy::NoTemplate => "no_template",
+            BoundBy::Override => "override",
         }
     }
 
@@ -126,6 +130,7 @@ impl BoundBy {
             BoundBy::OtherKind => wire::lease::BoundBy::OtherKind,
             BoundBy::Recall => wire::lease::BoundBy::Recall,
             BoundBy::NoTemplate => wire::lease::BoundBy::NoTemplate,
+            BoundBy::Override => wire::lease::BoundBy::Override,
         }
     }
 }

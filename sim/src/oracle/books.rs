@@ -11,6 +11,7 @@ use lessor_server::node::{Books, ChildBook, Claims};
 use lessor_server::repository::{Kind, Legacy};
 
 use super::facts::TICK;
+use super::frozen::FrozenBooks;
 use super::rights::DeniedHolder;
 use super::{Facts, Oracle};
 use crate::actor::Actor;
@@ -35,11 +36,19 @@ pub(super) struct Seen {
     pub(super) amount: u64,
     pub(super) until: Time,
     pub(super) order: Option<Order>,
-    /// The holders that may hold it no more.
-    pub(super) denied: Vec<DeniedHolder>,
+    pub(super) held_back: HeldBack,
     /// The latest end of any lease of this epoch, by its clock, and of any epoch before, in real time.
     latest: Time,
     past: Time,
+}
+
+/// The state of what operators hold back, when it was last seen.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HeldBack {
+    /// The holders that may hold it no more.
+    pub(super) denied: Vec<DeniedHolder>,
+    /// The books as they were, of what is frozen.
+    pub(super) frozen: Option<FrozenBooks>,
 }
 
 /// Entries that a grantor may keep of one holder.
@@ -81,6 +90,7 @@ impl Oracle {
             self.check_limit(facts, task, resource, &books, claimed);
             self.check_caps(facts, task, resource, &books);
             self.check_denied(facts, task, resource, &books);
+            self.check_frozen(facts, task, resource, &books);
         }
         if acts {
             self.check_mark(facts, task, resource, &books);

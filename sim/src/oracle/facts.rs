@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use lessor_proto::Time;
 use lessor_proto::message::HolderKind;
-use lessor_server::node::RecallStatus;
+use lessor_proto::{ClientId, Time};
+use lessor_server::node::{ChildBook, RecallStatus};
 
 use crate::actor::Actor;
 use crate::client::Client;
@@ -130,6 +130,14 @@ impl Facts<'_> {
         nodes
             .chain([self.whose(holding.client)])
             .all(|whose| book.rights().may_hold(whose, holding.resource, holding.demand.priority))
+    }
+
+    /// Whether an override drains a holder at a leader.
+    pub(super) fn is_drained(&self, task: u32, child: &ChildBook, resource: u16) -> bool {
+        let Some(leadership) = &self.tasks[task as usize].leadership else { return false };
+        let holder = ClientId::new(child.holder.as_str(), child.holder.len()).expect("it is a holder");
+        let id = &self.resources[usize::from(resource)].id;
+        leadership.node.overrides().drains(child.kind, &holder, id).is_some()
     }
 
     /// Whether a leader has taken back what somebody had of a resource, and gives it nothing more.

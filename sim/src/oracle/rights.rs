@@ -17,7 +17,7 @@ use crate::holding::Holding;
 use crate::plan::Way;
 use crate::rule_book::Whose;
 
-/// A holder that may hold something no more, by the rules that its grantor goes by, or as an operator has recalled it there.
+/// A holder that may hold something no more, by the rules that its grantor goes by, or as an operator has recalled or drained it there.
 #[derive(Clone, Debug)]
 pub(super) struct DeniedHolder {
     whose: Whose,
@@ -39,7 +39,9 @@ impl Oracle {
         let mut found: Vec<DeniedHolder> = Vec::new();
         for child in &books.children {
             let Some(whose) = book.whose(child.kind, &child.holder) else { continue };
-            if facts.is_allowed(task, whose, resource) && !facts.is_recalled(task, whose, resource) {
+            let is_held_back =
+                facts.is_recalled(task, whose, resource) || facts.is_drained(task, child, resource);
+            if facts.is_allowed(task, whose, resource) && !is_held_back {
                 continue;
             }
             let life = child.incarnation.filter(|_| child.kind == HolderKind::Client);
@@ -50,7 +52,7 @@ impl Oracle {
             }
         }
         let index = self.at(task, resource);
-        let before = std::mem::take(&mut self.seen[index].denied);
+        let before = std::mem::take(&mut self.seen[index].held_back.denied);
         for denied in &mut found {
             let is_it = |was: &&DeniedHolder| (was.whose, was.life) == (denied.whose, denied.life);
             let Some(was) = before.iter().find(is_it) else { continue };
@@ -62,7 +64,7 @@ impl Oracle {
                 });
             }
         }
-        self.seen[index].denied = found;
+        self.seen[index].held_back.denied = found;
     }
 
     /// The node of a task has let end what has ended: a lease after it could hold something no more nobody is charged for it.
@@ -81,7 +83,8 @@ impl Oracle {
             let longest = facts.sites[site as usize].longest(&facts.resources[usize::from(resource)].id);
             let longest = facts.rules.drift.stretch(facts.rules.drift.stretch(longest)) + TICK * 2;
             let seen = &self.seen[self.at(task, resource)];
-            let late = seen.denied.iter().find(|denied| denied.charge > 0 && denied.since + longest < now);
+            let late =
+                seen.held_back.denied.iter().find(|denied| denied.charge > 0 && denied.since + longest < now);
             if let Some(DeniedHolder { whose, charge, .. }) = late.cloned() {
                 self.fail(33, || {
                     format!("task {task} charges {whose:?} {charge} of r{resource}, which it may not hold, after {longest:?}")

@@ -4,6 +4,7 @@ mod configuration;
 mod leaders;
 mod looks;
 mod memory;
+mod overrides;
 mod pause;
 mod recalls;
 mod rights;
@@ -80,6 +81,7 @@ impl Simulation {
             Fault::Recall => self.recall_some(),
             Fault::Restore => self.restore_templates(),
             Fault::Look => self.look_at_tree(),
+            Fault::Override => self.override_some(),
         }
     }
 

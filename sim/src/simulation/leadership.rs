@@ -85,7 +85,10 @@ impl Simulation {
         let rest_end = [read.rest_over.lease, read.rest_over.safe_lease];
         let rest_end = rest_end.map(|over| now + self.rules.drift.stretch(over));
         let heartbeat_slice = config.heartbeat_slice;
-        let node = Node::new(now, config, self.repository(task));
+        let mut node = Node::new(now, config, self.repository(task));
+        if let Some(overrides) = self.followed_overrides(task) {
+            node.set_overrides(now, overrides);
+        }
         let newest = read.config_version.max(node.repository().version());
         let node = OpenNode::new(node, self.resources.len());
         self.note(actor.who(), Happening::Leads, [epoch.0, before.0, read.closed.into()]);

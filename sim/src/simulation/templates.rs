@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use lessor_proto::Time;
-use lessor_server::election::call::{Answer, Call, Failure, Watched};
+use lessor_server::election::call::{Answer, Call, Failure, Stored, Watched};
 use lessor_server::election::lag::Step;
 use lessor_server::follower::deference::Deference;
 use lessor_server::follower::{FollowerAction, FollowerConfig, TaskStanding, TemplateFollower};
+use lessor_server::overrides::{Override, Overrides};
 use lessor_server::repository::Repository;
 use lessor_server::revision::{Digest, Revision, RevisionDocument, RevisionHead, RevisionKeys, pack};
 
@@ -44,6 +45,7 @@ struct FollowingTask {
     process: u32,
     /// The number and the edition that it has in force.
     in_force: Option<(u64, usize)>,
+    overrides: Overrides,
     watches: BTreeSet<u64>,
     wake: Time,
     /// News on a watch comes in order.
@@ -88,6 +90,31 @@ impl TemplateOffice {
             greatest: 0,
             not_before: Time::ZERO,
             is_to_be_pushed: false,
+        }
+    }
+
+    /// Under a lease that ends it.
+    fn put_override(&mut self, now: Time, it: &Override) -> bool {
+        let ttl = Duration::from_secs(it.seconds);
+        let Ok(Answer::Granted { lease, .. }) = self.store.carry_out(now, &Call::GrantLease { ttl }) else {
+            return false;
+        };
+        let (key, value) = (self.keys.override_of(&it.id), it.encode());
+        self.store.carry_out(now, &Call::Put { lease, key, value }).is_ok()
+    }
+
+    /// The first that is there.
+    fn lift_override(&mut self) -> bool {
+        let Some(lease) = self.overrides().first().and_then(|stored| stored.lease) else { return false };
+        self.store.carry_out(Time::ZERO, &Call::Revoke { lease }).is_ok()
+    }
+
+    /// Those that are there.
+    fn overrides(&mut self) -> Vec<Stored> {
+        let read = Call::ReadRecord { prefix: self.keys.overrides(), after: None, limit: Overrides::MOST };
+        match self.store.carry_out(Time::ZERO, &read) {
+            Ok(Answer::Record { stored, .. }) => stored,
+            _ => Vec::new(),
         }
     }
 
@@ -252,7 +279,28 @@ impl Simulation {
                 let edition = last_good.text.parse().expect("it was checked");
                 self.put_edition_in_force(task, &repository, edition);
             }
+            FollowerAction::Override(overrides) => {
+                let Some(office) = &mut self.configurations.templates else { return };
+                office.tasks[task as usize].overrides = overrides;
+                self.put_overrides_in_force(task);
+            }
         }
+    }
+
+    /// The overrides that a task has read, where templates are followed.
+    pub(super) fn followed_overrides(&self, task: u32) -> Option<&Overrides> {
+        self.configurations.templates.as_ref().map(|office| &office.tasks[task as usize].overrides)
+    }
+
+    /// The leader that a task is goes by the overrides that it has read.
+    pub(super) fn put_overrides_in_force(&mut self, task: u32) {
+        let now = self.local(Actor::Task(task));
+        let Some(office) = &self.configurations.templates else { return };
+        let overrides = office.tasks[task as usize].overrides.clone();
+        self.note(Actor::Task(task).who(), Happening::Overrides, [overrides.len() as u64, u64::MAX - 1, 0]);
+        let Some(leadership) = &mut self.tree.tasks[task as usize].leadership else { return };
+        leadership.node.set_overrides(now, &overrides);
+        self.drive_task(task);
     }
 
     fn put_edition_in_force(&mut self, task: u32, repository: &Repository, edition: usize) {
@@ -384,6 +432,19 @@ impl Simulation {
         self.show_heads();
     }
 
+    /// The operator puts an override there, or lifts one that is there. Whether there was anything to do.
+    pub(super) fn push_override(&mut self, it: Option<&Override>) -> bool {
+        let now = self.now;
+        let Some(office) = &mut self.configurations.templates else { return false };
+        office.store.advance(now);
+        let done = match it {
+            Some(it) => office.put_override(now, it),
+            None => office.lift_override(),
+        };
+        self.show_heads();
+        done
+    }
+
     /// A watch of a follower dies, and nobody tells it.
     pub(super) fn deafen_follower(&mut self) {
         let Some(office) = &mut self.configurations.templates else { return };
@@ -447,6 +508,21 @@ impl Simulation {
         for (task, number) in behind {
             self.oracle
                 .fail(36, || format!("task {task} has revision {number} in force, and the head is {head}"));
+        }
+        self.judge_followed_overrides();
+    }
+
+    /// All of them have read the overrides that are there, and no others.
+    fn judge_followed_overrides(&mut self) {
+        let now = self.now;
+        let Some(office) = &mut self.configurations.templates else { return };
+        office.store.advance(now);
+        let there = office.overrides().len();
+        let running = office.tasks.iter().enumerate().filter(|(_, found)| found.follower.is_some());
+        let other =
+            running.map(|(task, found)| (task, found.overrides.len())).find(|&(_, read)| read != there);
+        if let Some((task, read)) = other {
+            self.oracle.fail(36, || format!("task {task} has read {read} overrides, and there are {there}"));
         }
     }
 }

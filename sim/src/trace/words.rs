@@ -31,6 +31,7 @@ const KEEPS: [&str; 3] = ["nothing", "in a file", "at etcd"];
 
 /// The same of rights, and of what becomes of a stream.
 const RIGHTS: [&str; 4] = ["loses a resource", "is out", "gets all back", "is limited"];
+const OVERRIDES: [&str; 4] = ["freezes", "caps", "drains a client of", "drains a node of"];
 const REVIEWS: [&str; 4] = ["nothing", "some is recalled", "it says everything again", "it ends"];
 
 // === impl EntryText ===
@@ -145,6 +146,10 @@ impl EntryText<'_> {
                     _ => write!(f, "recalls r{x} from {whose} {} for {} s", z / 2, time(y)),
                 }
             }
+            Happening::Overrides => match OVERRIDES.get(y as usize) {
+                Some(what) => write!(f, "an operator {what} r{x} for {z} s"),
+                None => write!(f, "has {x} overrides in force"),
+            },
             Happening::Breaks => write!(f, "stream {x} breaks (heard {y})"),
             Happening::Stalls => write!(f, "does not read stream {x} until {}", time(y)),
             Happening::Disk => write!(f, "its disk {} until {}", DISK[(x % 3) as usize], time(y)),

@@ -11,16 +11,16 @@
 use lessor_sim::mutation::GrantorRule::{
     AckBySeq, AllSaidFirst, AnewReplaces, ClaimFromOrigin, ClaimInLine, ClaimInSteps, ClaimLate,
     ClaimNumbered, ClaimWritten, ClaimedOnce, ClaimsLimited, CoveredLease, CreditAtAck, DomainAck,
-    DriftMargin, EarlierConfirmed, EarlierCounted, EchoCounted, EchoUnchanged, EmptyIsUnknown, EndByClock,
-    EndChecked, EndTold, FullCharge, FullGhost, FullRest, Ghost, IdleMakeRoom, InheritLasting, InheritShown,
-    KeptFree, KindAfterOther, KindRecorded, KnownBelow, KnownKinds, LearnAsShown, LearnRunning, LearnWritten,
-    LendUnwanted, LineIsPart, LoanCharged, LoanRecalled, MarkFirst, MarkOfKind, NamesakesAreTwo, NestedEnd,
-    NewestConfig, NodeGhost, NodesCapped, NumberAhead, OldLeadersCharged, OldLivesCharged, OldRecordDoubted,
-    OutCounts, OwnKept, PartsInTurn, PartsWhole, PassedOverAnew, PeakFromSpare, PollersProven, PostCut,
-    RecallToPart, RenewAfterDebt, ResealLate, RestChecked, RestGuarded, RevokedBorrowsNothing,
-    RevokedCharged, RevokedWantsNothing, RoomFromIdle, SaidAnew, ShownBeyondLimit, ShownIsAll, ShownKept,
-    TokenAmount, TokenCheck, ToldBelow, ToldOnce, TurnsCorrected, TurnsWait, UnansweredReplaced,
-    UnitsCounted, UnitsWithinBurst, UntoldIsUnknown,
+    DrainedWantsNothing, DriftMargin, EarlierConfirmed, EarlierCounted, EchoCounted, EchoUnchanged,
+    EmptyIsUnknown, EndByClock, EndChecked, EndTold, FrozenGrowsNot, FullCharge, FullGhost, FullRest, Ghost,
+    IdleMakeRoom, InheritLasting, InheritShown, KeptFree, KindAfterOther, KindRecorded, KnownBelow,
+    KnownKinds, LearnAsShown, LearnRunning, LearnWritten, LendUnwanted, LineIsPart, LoanCharged,
+    LoanRecalled, MarkFirst, MarkOfKind, NamesakesAreTwo, NestedEnd, NewestConfig, NodeGhost, NodesCapped,
+    NumberAhead, OldLeadersCharged, OldLivesCharged, OldRecordDoubted, OutCounts, OwnKept, PartsInTurn,
+    PartsWhole, PassedOverAnew, PeakFromSpare, PollersProven, PostCut, RecallToPart, RenewAfterDebt,
+    ResealLate, RestChecked, RestGuarded, RevokedBorrowsNothing, RevokedCharged, RevokedWantsNothing,
+    RoomFromIdle, SaidAnew, ShownBeyondLimit, ShownIsAll, ShownKept, TokenAmount, TokenCheck, ToldBelow,
+    ToldOnce, TurnsCorrected, TurnsWait, UnansweredReplaced, UnitsCounted, UnitsWithinBurst, UntoldIsUnknown,
 };
 use lessor_sim::mutation::HolderRule::{
     DeadlineStays, Fence, FromReport, InOrder, LeaseOutlives, OutIsHeld, PromiseKept, RefundFirst,
@@ -63,7 +63,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 88] = [
+const NOT_NOTICED: [(Mutation, &str); 90] = [
     // There are no marks, and one succession in a row.
     (Grantor(FullRest), "unary, a succession"),
     (Grantor(RestGuarded), "unary, a succession"),
@@ -133,6 +133,8 @@ const NOT_NOTICED: [(Mutation, &str); 88] = [
     (Grantor(RevokedCharged), "streams, other wants"),
     (Grantor(RevokedWantsNothing), "streams, other wants"),
     (Grantor(RevokedBorrowsNothing), "a node between, streams"),
+    (Grantor(FrozenGrowsNot), "streams, other wants"),
+    (Grantor(DrainedWantsNothing), "streams, other wants"),
     (Grantor(IdleMakeRoom), "unary"),
     (Grantor(RoomFromIdle), "unary"),
     (Grantor(NodesCapped), "a node between"),

@@ -33,8 +33,10 @@ pub(super) struct PortFlags {
 }
 
 /// An admin port.
-pub(super) struct AdminPort<'a> {
-    flags: &'a PortFlags,
+pub(crate) struct AdminPort {
+    /// Where it is, as its caller has said it.
+    at: String,
+    tls: ClientTlsFlags,
     /// The address as it is put into requests.
     base: Uri,
     /// The path of the socket; absent: it is at the network.
@@ -44,31 +46,38 @@ pub(super) struct AdminPort<'a> {
 /// An act may wait for a disk, or for another task to lead.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
+// === impl PortFlags ===
+
+impl PortFlags {
+    pub(super) fn open(&self) -> anyhow::Result<AdminPort> {
+        AdminPort::new(&self.admin, &self.tls)
+    }
+}
+
 // === impl AdminPort ===
 
-impl<'a> AdminPort<'a> {
-    pub(super) fn new(flags: &'a PortFlags) -> anyhow::Result<AdminPort<'a>> {
-        if let Some(path) = flags.admin.strip_prefix("unix:") {
+impl AdminPort {
+    pub(crate) fn new(at: &str, tls: &ClientTlsFlags) -> anyhow::Result<AdminPort> {
+        let port = |base, socket| AdminPort { at: at.to_owned(), tls: tls.clone(), base, socket };
+        if let Some(path) = at.strip_prefix("unix:") {
             if path.is_empty() {
                 bail!("--admin unix: wanted a path behind it");
             }
-            let (base, socket) = (Uri::from_static("http://localhost/"), Some(PathBuf::from(path)));
-            return Ok(AdminPort { flags, base, socket });
+            return Ok(port(Uri::from_static("http://localhost/"), Some(PathBuf::from(path))));
         }
-        let base = http::uri(&flags.admin, "/", &flags.tls);
-        let wanted = || format!("--admin {:?}: wanted HOST:PORT or unix:PATH", flags.admin);
-        let base = base.with_context(wanted)?;
-        Ok(AdminPort { flags, base, socket: None })
+        let base = http::uri(at, "/", tls);
+        let base = base.with_context(|| format!("--admin {at:?}: wanted HOST:PORT or unix:PATH"))?;
+        Ok(port(base, None))
     }
 
     /// Calls an act, and returns what came of it.
-    pub(super) async fn call(&self, method: Method, act: &str, body: Option<Value>) -> anyhow::Result<Value> {
-        let at = &self.flags.admin;
+    pub(crate) async fn call(&self, method: Method, act: &str, body: Option<Value>) -> anyhow::Result<Value> {
+        let at = &self.at;
         let mut parts = self.base.clone().into_parts();
         parts.path_and_query = Some(format!("/admin/{act}").parse()?);
         let uri = Uri::from_parts(parts)?;
         let mut request = Request::builder().method(method);
-        if let Some(token) = self.flags.tls.token() {
+        if let Some(token) = self.tls.token() {
             request = request.header(AUTHORIZATION, token.http_header(&uri)?);
         }
         if body.is_some() {
@@ -79,7 +88,7 @@ impl<'a> AdminPort<'a> {
         let asked = async {
             let response = match &self.socket {
                 Some(path) => at_socket(path, request).await?,
-                None => http::send(request, &self.flags.tls, at).await?,
+                None => http::send(request, &self.tls, at).await?,
             };
             http::read(response).await
         };

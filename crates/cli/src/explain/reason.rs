@@ -9,7 +9,7 @@ struct Reason {
     remedy: &'static str,
 }
 
-const REASONS: [Reason; 18] = [
+const REASONS: [Reason; 19] = [
     Reason {
         name: "wants",
         what: "its own wants: it gets all that it asks for",
@@ -100,16 +100,22 @@ const REASONS: [Reason; 18] = [
         what: "no template covers the resource any more",
         remedy: "a template that matches its name",
     },
+    Reason {
+        name: "override",
+        what: "an override: an operator has frozen the resource, or drained this holder",
+        remedy: "`lessor overrides` lists them, and `lessor lift` ends one",
+    },
 ];
 
 /// The reasons that an operator asks for first.
-const ASKED_FOR: [(&str, &str); 6] = [
+const ASKED_FOR: [(&str, &str); 7] = [
     ("learning", "learning"),
     ("debt", "a cut"),
     ("ghost", "a ghost"),
     ("mark", "a mark"),
     ("others_out", "leases of others"),
     ("recall", "a recall"),
+    ("override", "an override"),
 ];
 
 /// The bound of an amount in words, by the name of the reason.
@@ -131,6 +137,7 @@ pub(super) fn part(name: &str) -> &str {
         "others_out" => "leases of others",
         "ghost" => "what leaders before this one left out",
         "lease_above" => "the lease of this node from the one above",
+        "override" => "an override that freezes it",
         other => other,
     }
 }

@@ -1,7 +1,7 @@
 //! An explanation as text: the amount and its reason first, and then the nodes from that of the client up to the root.
 
 use super::reason;
-use super::{Explanation, Life};
+use super::{Explanation, Life, OverrideRow};
 use crate::status::node::{short, wanted};
 
 /// The text for people of a chain of explanations.
@@ -29,6 +29,7 @@ pub(super) fn display(chain: &[Explanation], client: Option<&str>, unreached: Op
     }
     for explanation in chain {
         text.push_str(&explanation.of_node());
+        explanation.overrides.iter().for_each(|it| text.push_str(&field("override", &it.line())));
     }
     if let Some(why) = unreached {
         text.push_str(&field("above", &format!("not known: {why}")));
@@ -61,6 +62,16 @@ fn field(name: &str, value: &str) -> String {
 
 fn clients(number: usize) -> String {
     if number == 1 { "1 client".to_owned() } else { format!("{number} clients") }
+}
+
+// === impl OverrideRow ===
+
+impl OverrideRow {
+    /// All of it in a line.
+    pub(crate) fn line(&self) -> String {
+        let OverrideRow { id, what, reason, by, ends_in_seconds } = self;
+        format!("{id}: {what}, for {ends_in_seconds:.0} s more; {by} says: {reason}")
+    }
 }
 
 // === impl Explanation ===

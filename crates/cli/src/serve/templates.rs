@@ -12,7 +12,9 @@ use lessor_server::follower::FollowerConfig;
 use lessor_server::repository::Repository;
 use lessor_server::revision::RevisionKeys;
 use lessor_server::shell::driver::Driver;
-use lessor_server::shell::etcd::{EtcdOptions, EtcdTemplates, TemplateOptions, TemplateWatch};
+use lessor_server::shell::etcd::{
+    EtcdOptions, EtcdTemplates, FollowedChange, TemplateOptions, TemplateWatch,
+};
 use lessor_server::shell::random;
 use lessor_server::shell::source::Source;
 use tracing::{error, info, warn};
@@ -167,9 +169,12 @@ impl FollowedTemplates {
                 follower.follow(|loaded| super::reload(driver, loaded)).await
             }
             FollowedTemplates::Etcd(templates) => loop {
-                let repository = templates.next().await;
-                if let Err(fault) = driver.reload(repository) {
-                    error!(%fault, "the revision is not in force");
+                let put = match templates.next().await {
+                    FollowedChange::Templates(repository) => driver.reload(repository),
+                    FollowedChange::Overrides(overrides) => driver.set_overrides(overrides),
+                };
+                if let Err(fault) = put {
+                    error!(%fault, "what stands at etcd is not in force");
                 }
             },
         }

@@ -83,6 +83,12 @@ fn notes(row: &Resource) -> String {
     if row.in_debt {
         notes.push("in debt".to_owned());
     }
+    if row.frozen {
+        notes.push("frozen".to_owned());
+    }
+    if !row.overrides.is_empty() {
+        notes.push(format!("override {}", row.overrides.join(" ")));
+    }
     if row.learning {
         notes.push(format!("learning for {:.0} s", row.learning_ends_in_seconds));
     }

@@ -6,6 +6,8 @@ use comfy_table::{CellAlignment, Table, presets};
 use lessor_proto::Amount;
 use serde::Deserialize;
 
+use crate::explain::OverrideRow;
+
 /// The status of a node, as a server says it.
 #[derive(Debug, Deserialize)]
 pub(super) struct NodePage {
@@ -22,6 +24,8 @@ pub(super) struct Node {
     leading_seconds: f64,
     config_version: u64,
     later_config: Option<u64>,
+    #[serde(default)]
+    overrides: Vec<OverrideRow>,
     pub(super) resources_in_all: usize,
     pub(super) resources: Vec<Resource>,
 }
@@ -47,6 +51,10 @@ pub(super) struct Resource {
     pub(super) learning_ends_in_seconds: f64,
     pub(super) in_debt: bool,
     pub(super) overcommitment: f64,
+    #[serde(default)]
+    pub(super) frozen: bool,
+    #[serde(default)]
+    pub(super) overrides: Vec<String>,
     domains: Option<Domains>,
     holders: Vec<Holder>,
 }
@@ -90,7 +98,7 @@ struct Holder {
 impl NodePage {
     /// The heading: who leads, under which epoch, and why nothing is granted if nothing is.
     pub(super) fn heading(&self) -> String {
-        let Node { node, epoch, leading_seconds, config_version, later_config, .. } = &self.status;
+        let Node { node, epoch, leading_seconds, config_version, later_config, overrides, .. } = &self.status;
         if !self.leads {
             return match &self.leader {
                 Some(leader) => format!("node {node}, epoch {epoch}, led by {leader}: ask there\n"),
@@ -106,6 +114,7 @@ impl NodePage {
             );
             text.push_str(&line);
         }
+        overrides.iter().for_each(|it| text.push_str(&format!("override {}\n", it.line())));
         text
     }
 

@@ -14,6 +14,7 @@ mod acts;
 mod audit;
 mod commands;
 mod desk;
+mod overrides;
 mod ports;
 mod recalls;
 mod resign;

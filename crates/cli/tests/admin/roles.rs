@@ -7,7 +7,7 @@ use crate::house::eventually;
 const ROLES: [&str; 8] = ["see", "explain", "plan", "override", "push", "seize", "access", "all"];
 
 /// The ways to call each act, with the role that it takes; nothing where whoever is let in may.
-const ACTS: [(&str, &str, &str, Option<&str>); 11] = [
+const ACTS: [(&str, &str, &str, Option<&str>); 15] = [
     ("GET", "/admin/whoami", "", None),
     ("GET", "/admin/connections", "", Some("see")),
     ("GET", "/admin/log", "", Some("see")),
@@ -19,6 +19,20 @@ const ACTS: [(&str, &str, &str, Option<&str>); 11] = [
     ("POST", "/admin/recall", "{\"resource\":\"db\",\"holder\":\"nobody\",\"for\":\"1m\"}", Some("override")),
     ("DELETE", "/admin/recall", "{\"resource\":\"db\",\"holder\":\"nobody\"}", Some("override")),
     ("POST", "/admin/reload", "{}", Some("push")),
+    ("GET", "/admin/override", "", Some("see")),
+    (
+        "POST",
+        "/admin/override",
+        "{\"kind\":\"freeze\",\"resource\":\"db\",\"reason\":\"x\",\"for\":\"1s\"}",
+        Some("override"),
+    ),
+    ("DELETE", "/admin/override", "{\"id\":\"nothing\"}", Some("override")),
+    (
+        "POST",
+        "/admin/seize",
+        "{\"resource\":\"db\",\"client\":\"nobody\",\"i_have_fenced_it\":true}",
+        Some("seize"),
+    ),
 ];
 
 #[tokio::test]
@@ -49,7 +63,7 @@ async fn every_role_does_its_own_acts_and_no_other() {
             refused += 1;
         }
     }
-    assert_eq!((allowed, refused), (8 + 3 * 2 + 2 + 5 * 2 + 2, 88 - 28));
+    assert_eq!((allowed, refused), (8 + 4 * 2 + 2 + 7 * 2 + 2 + 2, 120 - 36));
     let counted = gate.house.metric("lessor_denied_total{why=\"role\"}").await;
     assert_eq!(counted, f64::from(refused));
     gate.house.stop().await;

@@ -136,6 +136,11 @@ impl Etcd {
         self.cluster_id().await == before
     }
 
+    /// Writes a key by hand.
+    pub(crate) async fn put(&self, key: &str, value: &str) {
+        self.client().await.put(key, value, None).await.unwrap();
+    }
+
     async fn cluster_id(&self) -> u64 {
         self.client().await.get("any", None).await.unwrap().header().unwrap().cluster_id()
     }

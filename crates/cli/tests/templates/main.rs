@@ -8,6 +8,7 @@
 mod house;
 
 mod faults;
+mod overrides;
 mod pushes;
 mod serving;
 mod site;

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lessor_algorithms::tiers::Contract;
+use lessor_algorithms::tiers::{Contract, TierPolicy};
 use lessor_proto::{Glob, wire};
 
 use super::rules::{BadPolicies, MOST_OVERRIDES, Override, Rules, Scope};
@@ -117,6 +117,19 @@ impl Policies {
             allow_unconfigured: rules.allow_unconfigured,
             ignore_configured: rules.ignore_configured,
         })
+    }
+
+    /// The same policies, closed to the domains that these names or globs match, whatever else is said of them; but where what is
+    /// configured is ignored. Nothing if there would be too many.
+    #[must_use]
+    pub fn closed_to(&self, domains: &[&str]) -> Option<Policies> {
+        let mut rules = super::wire::rules_from(&self.wire).ok()?;
+        for domain in domains {
+            let contract = Contract::from(TierPolicy::new(Vec::new(), None, None).ok()?);
+            rules.overrides.retain(|each| each.glob.as_str() != *domain);
+            rules.overrides.insert(0, Override { glob: Glob::new(domain).ok()?, contract });
+        }
+        Policies::new(rules).ok()
     }
 
     /// By which it is told from others; never 0.
@@ -249,6 +262,20 @@ mod tests {
         check(&policies, "vip-1", &Err(Rule::Ignored));
         check(&policies, "vip-2", &Err(Rule::Refused));
         check(&policies, "", &Err(Rule::Refused));
+    }
+
+    #[test]
+    fn policies_are_closed_to_some_domains_and_stay_as_they_are_for_others() {
+        let policies = policies(Some(1), &[("t*", 2), ("tenant-1", 4)]);
+        let closed = policies.closed_to(&["tenant-1", "acme", "x-*"]).unwrap();
+        for domain in ["tenant-1", "tenant-1/deeper", "acme", "x-7"] {
+            let Rule::Contract(contract) = closed.rule(domain) else { panic!("{domain}") };
+            assert!(contract.policies()[0].tiers().is_empty(), "{domain}");
+        }
+        check(&closed, "tenant-2", &Ok(2));
+        check(&closed, "other", &Ok(1));
+        assert_ne!(closed.version(), policies.version());
+        assert_eq!(closed, Policies::from_wire(&closed.to_wire()).unwrap().unwrap());
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::election::call::{Call, Failure};
+use crate::overrides::Overrides;
 use crate::repository::Repository;
-use crate::revision::{LastGood, RefusedRevision};
+use crate::revision::{BadRevision, LastGood, RefusedRevision};
 
 /// An action for the driver of a follower.
 #[derive(Clone, PartialEq, Debug)]
@@ -39,6 +40,8 @@ pub enum FollowerAction {
         /// The revision, and the document.
         last_good: Box<LastGood>,
     },
+    /// Put these overrides in force, and no others.
+    Override(Overrides),
 }
 
 /// A document that is to be checked.
@@ -66,6 +69,8 @@ pub enum FollowerEvent {
     },
     /// There is no head any more: what is in force stays.
     NoHead,
+    /// An override cannot be read, and is not in force.
+    BadOverride(BadRevision),
     /// Etcd does not answer, or says no.
     Faulty(Failure),
     /// It answers again.

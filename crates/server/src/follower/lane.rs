@@ -32,6 +32,7 @@ pub(super) struct PendingJob {
 pub(super) enum Job {
     Head,
     Drafts,
+    Overrides,
     Peers,
     Revision(RevisionHead),
     Blob(Digest),

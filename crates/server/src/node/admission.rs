@@ -65,6 +65,7 @@ impl Node {
     ) -> Result<Room, Refusal> {
         // It is not to make room for others of the request.
         self.resources.keep(&report.resource);
+        self.check_drained(ask, report)?;
         let cx = call_context(&self.config, &self.marks, &self.tenure, &self.current_call);
         match self.resources.get_mut(&report.resource) {
             Some(resource) if resource.template().is_some() => {
@@ -79,7 +80,8 @@ impl Node {
             }
             Some(_) => Err(unknown(&self.repository, index, &report.resource)),
             None => {
-                let template = covering(&self.repository, &self.config, &report.resource);
+                let template =
+                    covering(&self.repository, &self.orders.overrides, &self.config, &report.resource);
                 let Some(template) = template else {
                     return Err(unknown(&self.repository, index, &report.resource));
                 };

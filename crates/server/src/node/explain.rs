@@ -1,9 +1,10 @@
 //! Explanations for operators: what a resource is divided by, and why one holder gets what it gets.
 
-use lessor_proto::message::BoundBy;
+use lessor_proto::message::{BoundBy, HolderKind};
 use lessor_proto::{ClientId, Epoch, ResourceId, Time};
 
 use super::{Node, ResourceRow};
+use crate::overrides::OverrideStatus;
 use crate::resource::Resource;
 pub use crate::resource::{BandLevel, BandShare, Division, HolderExplanation};
 
@@ -32,6 +33,8 @@ pub struct Explanation {
     pub lives: Vec<HolderExplanation>,
     /// The time for which an operator lets that holder have nothing, in seconds.
     pub held_back_seconds: Option<f64>,
+    /// The overrides that are about the resource, or drain that holder there.
+    pub overrides: Vec<OverrideStatus>,
 }
 
 /// The lease of a node from the one above.
@@ -96,8 +99,12 @@ impl Node {
         if let (Some(holder), true) = (holder, lives.is_empty()) {
             return Err(NotExplained::NoHolder { resource: id.to_string(), holder: holder.to_string() });
         }
-        if held_back.is_some() {
-            lives.iter_mut().for_each(|life| life.bound_by = BoundBy::Recall);
+        let kinds = [HolderKind::Client, HolderKind::Node];
+        let kind = kinds.into_iter().find(|kind| lives.iter().any(|life| life.kind == kind_name(*kind)));
+        if let (Some(holder), Some(kind)) = (holder, kind)
+            && let Some(by) = self.holds_back(now, kind, holder, id)
+        {
+            lives.iter_mut().for_each(|life| life.bound_by = by);
         }
         let found = self.resources.get(id).ok_or_else(|| NotExplained::NoResource(id.to_string()))?;
         Ok(Explanation {
@@ -111,6 +118,7 @@ impl Node {
             above: self.lease_above(id),
             lives,
             held_back_seconds: held_back.map(|until| until.since(now).as_secs_f64()),
+            overrides: self.orders.overrides.status_about(now, id, kind.zip(holder)),
         })
     }
 
@@ -125,5 +133,13 @@ impl Node {
             bound_by: session.bound_by(id).map(BoundBy::as_str),
             fault: session.fault(id).map(ToString::to_string),
         })
+    }
+}
+
+/// The kind of a holder, as explanations name it.
+fn kind_name(kind: HolderKind) -> &'static str {
+    match kind {
+        HolderKind::Client => "client",
+        HolderKind::Node => "node",
     }
 }

@@ -8,6 +8,7 @@ use lessor_proto::{ClientId, Incarnation, Time};
 
 use super::heartbeats::Heartbeats;
 use super::looks::Lookers;
+use super::overriding::Sweep;
 use super::resuming::Resuming;
 use super::waiting::Waiting;
 use crate::config::NodeConfig;
@@ -28,6 +29,8 @@ pub(super) struct HolderStreams {
     pub(super) waiting: Waiting,
     /// The looks of operators, which go down the streams of nodes.
     pub(super) lookers: Lookers,
+    /// Those that have to be looked at because overrides have changed.
+    pub(super) sweep: Sweep,
 }
 
 // === impl HolderStreams ===
@@ -43,6 +46,7 @@ impl HolderStreams {
             resuming: Resuming::default(),
             waiting: Waiting::default(),
             lookers: Lookers::default(),
+            sweep: Sweep::default(),
         }
     }
 
@@ -51,6 +55,11 @@ impl HolderStreams {
         let key = (hello.kind, hello.holder.clone(), hello.incarnation);
         let peer = self.peers.open(hello);
         (peer, self.by_holder.insert(key, peer))
+    }
+
+    /// The stream of a life of a holder.
+    pub(super) fn of_life(&self, kind: HolderKind, holder: ClientId, life: Incarnation) -> Option<Peer> {
+        self.by_holder.get(&(kind, holder, life)).copied()
     }
 
     /// Forgets what waits of a stream that is gone.
@@ -66,11 +75,11 @@ impl HolderStreams {
 
     /// Whether a heartbeat is to be gone on with, or something that was put off for a stream.
     pub(super) fn is_look_due(&self, now: Time) -> bool {
-        self.heartbeats.is_due(now) || self.resuming.is_any()
+        self.heartbeats.is_due(now) || self.resuming.is_any() || self.sweep.is_any()
     }
 
     pub(super) fn next_deadline(&self) -> Option<Time> {
         let (waiting, heartbeats) = (self.waiting.next_deadline(), self.heartbeats.next_deadline());
-        earliest([waiting, heartbeats, self.resuming.next_deadline()])
+        earliest([waiting, heartbeats, self.resuming.next_deadline(), self.sweep.next_deadline()])
     }
 }

@@ -78,6 +78,11 @@ impl Recalls {
         self.0.get(&(resource.clone(), holder.clone())).copied()
     }
 
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The next moment at which one is over.
     pub(super) fn next_deadline(&self) -> Option<Time> {
         self.0.values().copied().min()
@@ -99,20 +104,20 @@ impl Node {
         time: Duration,
     ) -> Result<Vec<RecalledLease>, NotRecalled> {
         let key = (id.clone(), holder.clone());
-        if self.recalls.0.len() >= MOST && !self.recalls.0.contains_key(&key) {
+        if self.orders.recalls.0.len() >= MOST && !self.orders.recalls.0.contains_key(&key) {
             return Err(NotRecalled::Full);
         }
         let lives = self.lives(now, id, holder);
         if lives.is_empty() {
             return Err(NotRecalled::Nobody { resource: id.to_string(), holder: holder.to_string() });
         }
-        self.recalls.0.insert(key, now + time);
+        self.orders.recalls.0.insert(key, now + time);
         for life in &lives {
             if let Some(peer) = life.peer {
                 self.streams.waiting.forget(peer, Some(std::slice::from_ref(id)));
             }
             self.with_advanced(now, id, |resource, around| {
-                resource.revoke(now, life.slot, around.cx, around.peers);
+                resource.revoke(now, life.slot, BoundBy::Recall, around.cx, around.peers);
             });
         }
         // Others may be told more meanwhile, and these less: what is charged is what counts.
@@ -128,14 +133,14 @@ impl Node {
     /// Lets `holder` have of a resource again what is due to it. Returns whether it was held back.
     pub fn lift_recall(&mut self, now: Time, id: &ResourceId, holder: &ClientId) -> bool {
         let was_held_back =
-            self.recalls.0.remove(&(id.clone(), holder.clone())).is_some_and(|until| now < until);
+            self.orders.recalls.0.remove(&(id.clone(), holder.clone())).is_some_and(|until| now < until);
         self.let_speak_again(now, id, holder);
         was_held_back
     }
 
     /// The recalls that are in force.
     pub fn recalls(&self, now: Time) -> impl Iterator<Item = RecallStatus> {
-        let in_force = self.recalls.0.iter().filter(move |(_, until)| now < **until);
+        let in_force = self.orders.recalls.0.iter().filter(move |(_, until)| now < **until);
         in_force.map(move |((resource, holder), until)| RecallStatus {
             resource: resource.clone(),
             holder: holder.clone(),
@@ -145,38 +150,51 @@ impl Node {
 
     /// The request as it counts while its holder is held back; nothing where it counts as it is.
     pub(super) fn held_back(&self, now: Time, ask: &Ask) -> Option<Ask> {
-        if self.recalls.0.is_empty() {
+        if self.orders.is_empty() {
             return None;
         }
-        let is_held_back = |report: &Report| self.recalls.holds_back(now, &report.resource, &ask.holder);
+        let is_held_back = |report: &Report| {
+            self.is_seized(ask, report)
+                || self.holds_back(now, ask.kind, &ask.holder, &report.resource).is_some()
+        };
         ask.reports.iter().any(is_held_back).then(|| {
-            let mut ask = ask.clone();
-            for report in &mut ask.reports {
-                if self.recalls.holds_back(now, &report.resource, &ask.holder) {
-                    want_nothing(report);
-                }
-            }
-            ask
+            let reports = ask.reports.iter().map(|report| match is_held_back(report) {
+                true => wanting_nothing(report),
+                false => report.clone(),
+            });
+            Ask { reports: reports.collect(), ..ask.clone() }
         })
+    }
+
+    /// Why `holder` gets nothing of a resource for now, if that is so: a recall, or an override that drains it.
+    pub(super) fn holds_back(
+        &self,
+        now: Time,
+        kind: HolderKind,
+        holder: &ClientId,
+        id: &ResourceId,
+    ) -> Option<BoundBy> {
+        if self.orders.recalls.holds_back(now, id, holder) {
+            return Some(BoundBy::Recall);
+        }
+        self.is_drained(kind, holder, id).then_some(BoundBy::Override)
     }
 
     /// Until when `holder` is held back from a resource, if it is.
     pub(super) fn held_back_until(&self, now: Time, id: &ResourceId, holder: &ClientId) -> Option<Time> {
-        self.recalls.until(id, holder).filter(|&until| now < until)
+        self.orders.recalls.until(id, holder).filter(|&until| now < until)
     }
 
     /// Says of the grants in an answer to `holder` that are of nothing because they are held back.
-    pub(super) fn name_recalls(&self, now: Time, holder: &ClientId, answer: &mut Answer) {
+    pub(super) fn name_recalls(&self, now: Time, kind: HolderKind, holder: &ClientId, answer: &mut Answer) {
         for grant in &mut answer.grants {
-            if self.recalls.holds_back(now, &grant.resource, holder) {
-                grant.bound_by = Some(BoundBy::Recall);
-            }
+            grant.bound_by = self.holds_back(now, kind, holder, &grant.resource).or(grant.bound_by);
         }
     }
 
     /// Lets end the recalls whose time has come.
     pub(super) fn end_recalls(&mut self, now: Time) {
-        let over: Vec<_> = self.recalls.0.extract_if(.., |_, until| *until <= now).collect();
+        let over: Vec<_> = self.orders.recalls.0.extract_if(.., |_, until| *until <= now).collect();
         for ((id, holder), _) in over {
             self.let_speak_again(now, &id, &holder);
         }
@@ -196,9 +214,9 @@ impl Node {
     }
 }
 
-/// The report counts as that of one that wants nothing, and promises what it promises.
-fn want_nothing(report: &mut Report) {
+/// The report as it counts of one that wants nothing: it promises what it promises.
+fn wanting_nothing(report: &Report) -> Report {
     let priority = report.bands.first().map_or(0, |band| band.priority);
-    report.bands = smallvec::smallvec![Band { priority, subclients: 1, wants: 0.0 }];
-    report.peak = None;
+    let nothing = Band { priority, subclients: 1, wants: 0.0 };
+    Report { bands: smallvec::smallvec![nothing], peak: None, ..report.clone() }
 }

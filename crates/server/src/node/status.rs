@@ -3,6 +3,7 @@
 use lessor_proto::{Amount, Epoch, ResourceId, Time};
 
 use super::{NamesStatus, Node, StatusScan};
+use crate::overrides::OverrideStatus;
 use crate::repository::Glob;
 use crate::resource::{ClaimTally, Pressure, Resource, ResourceStatus};
 
@@ -52,6 +53,8 @@ pub struct NodeStatus {
     pub resources_in_all: usize,
     /// The tally of what has gone through its doors.
     pub tally: Tally,
+    /// The overrides that are in force.
+    pub overrides: Vec<OverrideStatus>,
     /// Those that were asked for.
     pub resources: Vec<ResourceRow>,
 }
@@ -77,6 +80,12 @@ pub struct ResourceRow {
     pub mark: Option<f64>,
     /// The number of grants that asked for something back.
     pub recalls: u64,
+    /// Whether nobody gets more of it, by an override.
+    pub frozen: bool,
+    /// The ids of the overrides that are about it, or drain holders of it.
+    pub overrides: Vec<String>,
+    /// The amount that was seized and may be used twice, as the lives that had it have not certainly stopped.
+    pub at_risk: f64,
     /// The pressure on it: how far what there is of it suffices.
     #[cfg_attr(feature = "shell", serde(flatten))]
     pub pressure: Pressure,
@@ -168,6 +177,7 @@ impl Node {
             names: self.names.status(),
             resources_in_all: self.resources.len(),
             tally: self.counters.tally,
+            overrides: self.orders.overrides.status(now),
             resources: Vec::new(),
         }
     }
@@ -193,6 +203,9 @@ impl Node {
             },
             mark: ledger.ceiling().map(|ceiling| ceiling.total.as_f64()),
             recalls: ledger.recalls(),
+            frozen: self.orders.overrides.freezes(resource.id()),
+            overrides: self.orders.overrides.ids_about(resource.id()),
+            at_risk: self.orders.seizures.at_risk(now, resource.id()).as_f64(),
             pressure: resource.pressure(),
             resource: resource.status(now),
         }
@@ -218,6 +231,7 @@ impl NodeStatus {
             names: NamesStatus { path: vec![node.to_owned()], ..NamesStatus::default() },
             resources_in_all: 0,
             tally: Tally::default(),
+            overrides: Vec::new(),
             resources: Vec::new(),
         }
     }

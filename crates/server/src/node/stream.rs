@@ -1,9 +1,9 @@
 //! Streams: who is connected, what is due to them, and what comes out for them.
 
 use lessor_proto::message::{
-    Ask, Down, Hello, HolderKind, Refusal, Release, Report, StreamReport, UnitsAsked, Up, Welcome,
+    Ask, BoundBy, Down, Hello, HolderKind, Refusal, Release, Report, StreamReport, UnitsAsked, Up, Welcome,
 };
-use lessor_proto::{ClientId, ReportId, ResourceId, Time};
+use lessor_proto::{ReportId, ResourceId, Time};
 
 use super::Node;
 use super::parent::Above;
@@ -86,7 +86,7 @@ impl Node {
         for id in resources {
             self.with_advanced(now, id, |resource, around| {
                 if let Some(slot) = resource.listener(peer) {
-                    resource.revoke(now, slot, around.cx, around.peers);
+                    resource.revoke(now, slot, BoundBy::Recall, around.cx, around.peers);
                 }
             });
         }
@@ -113,6 +113,9 @@ impl Node {
     /// a stream. What is to be said then comes out of [`Node::poll_said`].
     pub fn look_next(&mut self, now: Time) {
         let is_else_due = self.resources.next_due(now).is_some() || self.streams.heartbeats.is_due(now);
+        if self.streams.sweep.take_turn(is_else_due || self.streams.resuming.is_any()) {
+            return self.work_sweep(now);
+        }
         if self.streams.resuming.take_turn(is_else_due) {
             return self.work_resuming(now);
         }
@@ -219,7 +222,7 @@ impl Node {
             return true;
         }
         let ask = report.into_ask(&stream.hello);
-        let ask = self.held_back(now, &ask).unwrap_or(ask);
+        let ask = self.held_back_on(now, peer, ask);
         if let (HolderKind::Node, Some(incarnation)) = (ask.kind, ask.incarnation) {
             self.hear_of_node(now, &ask.holder, ask.line, incarnation);
         }
@@ -266,7 +269,7 @@ impl Node {
             self.distrust_record(now);
         }
         self.open(now, &report.resource);
-        let may_borrow = self.may_borrow(now, peer, &ask.holder, &report.resource);
+        let barred_by = self.barred_by(now, peer, ask, &report.resource);
         let wait = self.with_advanced(now, &report.resource, |resource, around| {
             let Surroundings { cx, peers } = around;
             if let Some(until) = resource.waits_to_learn(now, ask, report, cx) {
@@ -276,9 +279,9 @@ impl Node {
                 return Some(Wait::Room);
             }
             if let Some(slot) = resource.hear(now, ask, report, cx) {
-                match may_borrow {
-                    true => resource.unbar_on(slot, peer),
-                    false => resource.bar(slot, cx),
+                match barred_by {
+                    None => resource.unbar_on(slot, peer),
+                    Some(by) => resource.bar(slot, by, cx),
                 }
                 resource.attach(now, slot, peer, report.has.as_ref(), cx.config.epoch);
                 if let Some(stream) = peers.get_mut(peer) {
@@ -294,10 +297,11 @@ impl Node {
         }
     }
 
-    /// Whether something may be lent to the holder at the other end: it has lost no right, and no operator holds it back.
-    fn may_borrow(&self, now: Time, peer: Peer, holder: &ClientId, id: &ResourceId) -> bool {
+    /// Why nothing may be lent to the holder at the other end, if that is so: it has lost a right, or an operator holds it back.
+    fn barred_by(&self, now: Time, peer: Peer, ask: &Ask, id: &ResourceId) -> Option<BoundBy> {
         let is_revoked = self.streams.peers.get(peer).is_some_and(|stream| stream.revoked.contains(id));
-        !is_revoked && !self.recalls.holds_back(now, id, holder)
+        let held_back = self.holds_back(now, ask.kind, &ask.holder, id);
+        if is_revoked { Some(BoundBy::Recall) } else { held_back }
     }
 
     fn give_back(&mut self, now: Time, peer: Peer, report_id: Option<ReportId>, resources: Vec<ResourceId>) {
@@ -308,6 +312,7 @@ impl Node {
         for id in &resources {
             stream.attached.remove(id);
             stream.revoked.remove(id);
+            stream.drained.remove(id);
         }
         let hello = &stream.hello;
         let (kind, line, incarnation) = (hello.kind, hello.line, Some(hello.incarnation));
@@ -317,8 +322,10 @@ impl Node {
 
     /// The holder at the other end asks for units.
     fn on_units(&mut self, now: Time, peer: Peer, asked: &UnitsAsked) {
-        let holder = self.streams.peers.get(peer).map(|stream| &stream.hello.holder);
-        if holder.is_some_and(|holder| self.recalls.holds_back(now, &asked.resource, holder)) {
+        let hello = self.streams.peers.get(peer).map(|stream| &stream.hello);
+        let is_held_back =
+            |hello: &Hello| self.holds_back(now, hello.kind, &hello.holder, &asked.resource).is_some();
+        if hello.is_some_and(is_held_back) {
             return;
         }
         self.with_unsaid(&asked.resource, |resource, around| {

@@ -134,7 +134,7 @@ impl Node {
                 continue;
             }
             // An operator may hold its holder back since it said that.
-            let ask = self.held_back(now, &ask).unwrap_or(ask);
+            let ask = self.held_back_on(now, peer, ask);
             ask.reports.iter().for_each(|report| self.hear(now, peer, &ask, report));
         }
     }

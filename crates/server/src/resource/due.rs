@@ -54,7 +54,8 @@ impl Resource {
     /// The amount that is due to the child at `slot`, with its loan.
     pub(super) fn target_bound(&self, now: Time, slot: Slot) -> Due {
         let due = self.due_bound(now, slot);
-        if self.holders.at(slot).is_withdrawn() || self.changes_kind() || self.is_learning(now) {
+        let is_lent = !self.is_learning(now) && !self.is_frozen();
+        if self.holders.at(slot).is_withdrawn() || self.changes_kind() || !is_lent {
             return due;
         }
         Due { amount: self.with_loan(slot, due.amount), ..due }
@@ -76,6 +77,21 @@ impl Resource {
             let charged = wanted.at_most(child.account().charge(), BoundBy::Learning);
             return charged.at_most(self.claims.most_learnt(slot), BoundBy::Claim);
         }
+        if self.is_frozen() && !self.ledger.in_debt() {
+            let wanted = Due { amount: self.in_wanted_grains(wanted), by: BoundBy::Wants };
+            return wanted.at_most(child.account().charge(), BoundBy::Override);
+        }
+        let due = self.share_bound(slot, wants);
+        match self.is_frozen() {
+            // Whoever has too much gives that back, and nobody has more for it.
+            true => due.at_most(child.account().charge(), BoundBy::Override),
+            false => due,
+        }
+    }
+
+    /// The share of the child at `slot`, which wants so much.
+    fn share_bound(&self, slot: Slot, wants: f64) -> Due {
+        let (child, wanted) = (self.holders.at(slot), Amount::from_f64(wants));
         let (is_whole, is_gauge) = (self.terms.is_whole(), self.terms.kind == Kind::Gauge);
         let (share, is_all) = if is_whole && !self.divides_parts() {
             let share = self.whole_units(slot);
@@ -87,6 +103,15 @@ impl Resource {
         };
         let by = if is_all { BoundBy::Wants } else { BoundBy::Level };
         Due { amount: share.max(self.kept(slot)), by }
+    }
+
+    /// The whole grains in an amount that is wanted: a part of a unit is of no use, and a part of a part is.
+    fn in_wanted_grains(&self, amount: Amount) -> Amount {
+        let floor = self.in_grains(amount);
+        match self.terms.kind {
+            Kind::Rate if floor < amount => floor.saturating_add(self.terms.grain()),
+            Kind::Rate | Kind::Gauge => floor,
+        }
     }
 
     fn in_grains(&self, amount: Amount) -> Amount {
@@ -132,7 +157,7 @@ impl Resource {
         });
         match by {
             BoundBy::Level => self.bound_of_share(slot),
-            BoundBy::Wants if self.is_recalled(slot) => BoundBy::Recall,
+            BoundBy::Wants => self.recalled_by(slot).unwrap_or(BoundBy::Wants),
             by => by,
         }
     }
@@ -162,10 +187,10 @@ impl Resource {
         }
     }
 
-    /// Whether what the child at `slot` has was taken back by an operator or by rules, and it wants nothing since.
-    fn is_recalled(&self, slot: Slot) -> bool {
-        self.lending.is_barred(slot)
-            && self.holders.at(slot).demands().wants() <= 0.0
-            && self.ledger.rules().keep(Rule::RevokedBorrowsNothing)
+    /// Why the child at `slot` wants nothing, if what it has was taken back by an operator or by rules.
+    fn recalled_by(&self, slot: Slot) -> Option<BoundBy> {
+        let is_recalled = self.holders.at(slot).demands().wants() <= 0.0
+            && self.ledger.rules().keep(Rule::RevokedBorrowsNothing);
+        self.lending.barred_by(slot).filter(|_| is_recalled)
     }
 }

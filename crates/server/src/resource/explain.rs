@@ -209,6 +209,13 @@ impl Resource {
             // Who wants more has more.
             parts.insert(BoundBy::Wants);
         }
+        if self.is_frozen() {
+            parts.insert(BoundBy::Override);
+        }
+        if self.is_frozen() && self.ledger.in_debt() {
+            // When the debt is over it keeps what it has.
+            parts.extend([above, BoundBy::Level, BoundBy::OthersOut].into_iter().chain(ghost));
+        }
         parts.remove(&by);
         parts.into_iter().collect()
     }

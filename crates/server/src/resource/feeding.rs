@@ -69,7 +69,8 @@ impl Resource {
 
     /// The amount that the holder at `slot` misses of its share, if that is more than `tolerance` of it.
     fn missing(&self, now: Time, slot: Slot, tolerance: f64) -> Amount {
-        if self.terms.is_whole() || !self.holders.shares().policy().is_bounded() || self.is_learning(now) {
+        let is_shared = !self.terms.is_whole() && self.holders.shares().policy().is_bounded();
+        if !is_shared || self.is_learning(now) || self.is_frozen() {
             return Amount::ZERO;
         }
         let (holds, due) = (self.holds(slot), self.due(now, slot));

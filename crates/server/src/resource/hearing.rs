@@ -1,6 +1,6 @@
 //! Reports and heartbeats: who sends them, what they promise, and what becomes of those who are not heard of.
 
-use lessor_proto::message::{Ask, Band, HolderKind, Report};
+use lessor_proto::message::{Ask, Band, BoundBy, HolderKind, Report};
 use lessor_proto::{Amount, Epoch, ReportId, Time};
 
 use super::holders::{Child, Claimed, Demands};
@@ -51,10 +51,17 @@ impl Resource {
 
     /// The holder at `slot` may hold this no more: it counts as one that wants nothing of it, and is told so at once, whether
     /// or not anybody else wants it.
-    pub(crate) fn revoke(&mut self, now: Time, slot: Slot, cx: CallContext<'_>, peers: &mut Peers) {
+    pub(crate) fn revoke(
+        &mut self,
+        now: Time,
+        slot: Slot,
+        by: BoundBy,
+        cx: CallContext<'_>,
+        peers: &mut Peers,
+    ) {
         self.holders.touch(now);
         self.lending.set_peak(slot, None);
-        self.bar(slot, cx);
+        self.bar(slot, by, cx);
         self.holders.said_mut().forget(slot);
         if cx.config.rules.keep(Rule::RevokedWantsNothing) {
             self.set_demands(slot, Demands::from_bands(&[Band::NOTHING]));

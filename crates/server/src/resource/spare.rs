@@ -16,7 +16,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lessor_algorithms::{Demand, SharePolicy, Shares};
-use lessor_proto::message::HolderKind;
+use lessor_proto::message::{BoundBy, HolderKind};
 use lessor_proto::{Amount, Time};
 
 use super::slab::Slot;
@@ -42,7 +42,7 @@ pub(super) struct Lending {
     /// The peaks that were stated.
     peaks: BTreeMap<Slot, f64>,
     /// Those that may hold nothing, and so borrow nothing.
-    barred: BTreeSet<Slot>,
+    barred: BTreeMap<Slot, BoundBy>,
     /// The part of the capacity that nobody wants.
     spare: Amount,
     /// All loans together, in millionths.
@@ -83,7 +83,7 @@ impl Default for Lending {
             borrowers: BTreeMap::new(),
             loans: BTreeSet::new(),
             peaks: BTreeMap::new(),
-            barred: BTreeSet::new(),
+            barred: BTreeMap::new(),
             spare: Amount::ZERO,
             out: 0,
             coming: 0,
@@ -101,15 +101,15 @@ impl Lending {
         }
     }
 
-    /// Nothing is lent to the holder at `slot` before it may borrow again.
-    fn bar(&mut self, slot: Slot) {
+    /// Nothing is lent to the holder at `slot` before it may borrow again, for that reason.
+    fn bar(&mut self, slot: Slot, by: BoundBy) {
         self.peaks.remove(&slot);
-        self.barred.insert(slot);
+        self.barred.insert(slot, by);
     }
 
-    /// Whether nothing is lent to the holder at `slot` before it may borrow again.
-    pub(super) fn is_barred(&self, slot: Slot) -> bool {
-        !self.barred.is_empty() && self.barred.contains(&slot)
+    /// Why nothing is lent to the holder at `slot` before it may borrow again, if that is so.
+    pub(super) fn barred_by(&self, slot: Slot) -> Option<BoundBy> {
+        self.barred.get(&slot).copied()
     }
 
     /// The holder at `slot` may borrow again.
@@ -224,9 +224,9 @@ impl Resource {
     }
 
     /// Nothing is lent to the holder at `slot`, which may hold nothing, before it comes back on another stream and may.
-    pub(crate) fn bar(&mut self, slot: Slot, cx: CallContext<'_>) {
+    pub(crate) fn bar(&mut self, slot: Slot, by: BoundBy, cx: CallContext<'_>) {
         if cx.config.rules.keep(Rule::RevokedBorrowsNothing) {
-            self.lending.bar(slot);
+            self.lending.bar(slot, by);
         }
     }
 
@@ -244,7 +244,7 @@ impl Resource {
             && self.terms.spare() > Fraction::NONE
             && (child.kind == HolderKind::Node || peak.is_some())
             && !child.is_withdrawn()
-            && !self.lending.barred.contains(&slot)
+            && !self.lending.barred.contains_key(&slot)
             && self.claims.deferred(slot).is_none();
         if !is_one {
             return None;

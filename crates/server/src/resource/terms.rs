@@ -11,6 +11,8 @@ pub(super) struct GrantTerms {
     template: Arc<Template>,
     /// Whether the repository covers the resource; if not, nothing is granted, and it goes when its leases have.
     is_covered: bool,
+    /// Whether an override says that nobody gets more of it.
+    is_frozen: bool,
 }
 
 // === impl GrantTerms ===
@@ -26,7 +28,7 @@ impl Deref for GrantTerms {
 impl GrantTerms {
     /// Those of a resource that `template` covers.
     pub(super) fn new(template: Arc<Template>) -> GrantTerms {
-        GrantTerms { template, is_covered: true }
+        GrantTerms { template, is_covered: true, is_frozen: false }
     }
 
     /// The template that covers the resource.
@@ -43,6 +45,15 @@ impl GrantTerms {
     pub(super) fn cover(&mut self, template: Arc<Template>) -> Arc<Template> {
         self.is_covered = true;
         std::mem::replace(&mut self.template, template)
+    }
+
+    pub(super) fn is_frozen(&self) -> bool {
+        self.is_frozen
+    }
+
+    /// An override says whether nobody gets more of it. Returns whether one said so before.
+    pub(super) fn freeze(&mut self, is_frozen: bool) -> bool {
+        std::mem::replace(&mut self.is_frozen, is_frozen)
     }
 
     /// None covers it any more.

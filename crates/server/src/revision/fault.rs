@@ -37,7 +37,7 @@ impl BadRevision {
 }
 
 /// Reads `noun` from JSON of a form that is known.
-pub(super) fn decode<T: DeserializeOwned>(key: &str, noun: &str, bytes: &[u8]) -> Result<T, BadRevision> {
+pub(crate) fn decode<T: DeserializeOwned>(key: &str, noun: &str, bytes: &[u8]) -> Result<T, BadRevision> {
     let bad = |fault: serde_json::Error| BadRevision::new(key, fault.to_string(), format!("{noun} in JSON"));
     let FormOnly { form } = serde_json::from_slice(bytes).map_err(bad)?;
     if form != FORM {

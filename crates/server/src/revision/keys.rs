@@ -58,7 +58,7 @@ impl RevisionKeys {
         &self.prefix
     }
 
-    /// That of the head. With it begin those of drafts, and no others: who watches it sees both.
+    /// That of the head. With it begin those of drafts and of overrides, and no others: who watches it sees all of them.
     #[must_use]
     pub fn head(&self) -> String {
         format!("{}/head", self.prefix)
@@ -80,6 +80,24 @@ impl RevisionKeys {
     #[must_use]
     pub fn draft_of<'a>(&self, key: &'a str) -> Option<&'a str> {
         key.strip_prefix(self.drafts().as_str()).filter(|id| !id.is_empty())
+    }
+
+    /// The beginning of those of overrides.
+    #[must_use]
+    pub fn overrides(&self) -> String {
+        format!("{}/head/override/", self.prefix)
+    }
+
+    /// That of an override.
+    #[must_use]
+    pub fn override_of(&self, id: &str) -> String {
+        format!("{}{id}", self.overrides())
+    }
+
+    /// Whether this key is that of an override.
+    #[must_use]
+    pub fn is_override(&self, key: &str) -> bool {
+        key.strip_prefix(self.overrides().as_str()).is_some_and(|id| !id.is_empty())
     }
 
     /// The beginning of those of revisions.

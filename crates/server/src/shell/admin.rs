@@ -18,6 +18,7 @@ mod levers;
 mod log;
 mod operator;
 mod options;
+mod override_acts;
 mod problem;
 mod service;
 mod socket;

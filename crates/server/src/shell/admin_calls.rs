@@ -31,6 +31,8 @@ pub(in crate::shell) enum ActName {
     Reload,
     Resign,
     Recall,
+    Override,
+    Seize,
     /// No act that there is.
     Unknown,
 }
@@ -66,8 +68,18 @@ impl ActName {
 
 impl Label for ActName {
     const NAME: &'static str = "act";
-    const VALUES: &'static [&'static str] =
-        &["whoami", "connections", "access", "log", "reload", "resign", "recall", "unknown"];
+    const VALUES: &'static [&'static str] = &[
+        "whoami",
+        "connections",
+        "access",
+        "log",
+        "reload",
+        "resign",
+        "recall",
+        "override",
+        "seize",
+        "unknown",
+    ];
 
     fn place(self) -> usize {
         self as usize

@@ -24,6 +24,7 @@ use self::workers::WorkerFigures;
 use super::driver::Driver;
 use super::tls::certificates::Certificates;
 use crate::node::{NamesStatus, NodeStatus};
+use crate::overrides::{OverrideKind, OverrideStatus};
 
 /// All figures of a server.
 #[derive(Debug)]
@@ -247,7 +248,19 @@ fn node(encoder: &mut DescriptorEncoder<'_>, status: &NodeStatus) -> fmt::Result
     )?;
     let unlisted = status.resources_in_all.saturating_sub(status.resources.len());
     let help = "Those of them that have no figures of their own: the busiest have";
-    gauge(encoder, "lessor_resources_unlisted", help, unlisted as f64)
+    gauge(encoder, "lessor_resources_unlisted", help, unlisted as f64)?;
+    overrides(encoder, &status.overrides)
+}
+
+/// By kind, each of which has a figure.
+fn overrides(encoder: &mut DescriptorEncoder<'_>, overrides: &[OverrideStatus]) -> fmt::Result {
+    let help = "Overrides of operators that are in force";
+    let mut family = encoder.encode_descriptor("lessor_overrides", help, None, MetricType::Gauge)?;
+    for kind in OverrideKind::ALL {
+        let count = overrides.iter().filter(|it| it.kind == kind.as_str()).count();
+        ConstGauge::<f64>::new(count as f64).encode(family.encode_family(&[("kind", kind.as_str())])?)?;
+    }
+    Ok(())
 }
 
 fn names(encoder: &mut DescriptorEncoder<'_>, names: &NamesStatus) -> fmt::Result {

@@ -19,7 +19,7 @@ use super::address_budget::AddressBudgets;
 use super::admin::{self, AdminFault, BoundAdmin, Rooms, ServedAdmin};
 use super::bodies::Bodies;
 use super::driver::Driver;
-use super::etcd::{Election, ElectionStartError, TemplateWatch};
+use super::etcd::{Election, ElectionStartError, RevisionStore, TemplateWatch};
 use super::gate::Gate;
 use super::options::ServerOptions;
 use super::port::PortService;
@@ -143,6 +143,7 @@ impl Server {
         let pages = start.serve_capacity(&options, main, plain).await;
         start.keep_node();
         let templates = options.templates.take();
+        let store = templates.as_ref().map(|templates| Arc::clone(&templates.store));
         let resign = election.map(|election| start.stand(election, templates));
         if let Some(directory) = memory {
             start.spawn(state::keep(Arc::clone(&start.driver), directory, start.stopped.clone()));
@@ -153,7 +154,7 @@ impl Server {
         if let Some(bound) = http {
             start.serve_pages(bound, pages)?;
         }
-        let admin = admin.map(|bound| start.serve_operators(bound, resign));
+        let admin = admin.map(|bound| start.serve_operators(bound, resign, store));
 
         let Start { driver, gate, certificates, tasks, .. } = start;
         let admin_address = admin.as_ref().map(|served| display(&served.address));
@@ -260,13 +261,18 @@ impl Start {
     }
 
     /// Serves operators, who may ask that this task leave its node to another if it stands for election.
-    fn serve_operators(&mut self, bound: BoundAdmin, resign: Option<mpsc::Sender<HandOver>>) -> ServedAdmin {
+    fn serve_operators(
+        &mut self,
+        bound: BoundAdmin,
+        resign: Option<mpsc::Sender<HandOver>>,
+        store: Option<Arc<RevisionStore>>,
+    ) -> ServedAdmin {
         let places =
             Places::new(Port::Admin, admin::PLACES, admin::PLACES_PER_ORIGIN, &self.budgets, &self.driver);
         let (driver, gate, certificates) =
             (Arc::clone(&self.driver), Arc::clone(&self.gate), Arc::clone(&self.certificates));
         let guard = if bound.is_local() { None } else { self.guard(Port::Admin) };
-        let (incoming, pages, served) = bound.open(Rooms { driver, gate, certificates, resign });
+        let (incoming, pages, served) = bound.open(Rooms { driver, gate, certificates, resign, store });
         self.spawn(http::serve(Acceptor::new(incoming, places, guard), pages, self.stopped.clone()));
         served
     }
@@ -321,6 +327,8 @@ fn drive(
     };
     if let Some(templates) = &options.templates {
         driver.follow_templates(templates.status.clone());
+        // Before anything is served; nothing is broken yet.
+        let _ = driver.set_overrides(templates.overrides.borrow().clone());
         if election.is_none() {
             templates.standing.send_replace(TaskStanding { leads: true, stands: true, record: 0 });
         }

@@ -40,7 +40,7 @@ fn standing_meter() -> Duration {
     Duration::ZERO
 }
 
-/// What a client asks for that has nothing.
+/// The request of a client that has nothing.
 fn first_ask() -> Ask {
     let resource = ResourceId::new("db", 64).unwrap();
     Ask {

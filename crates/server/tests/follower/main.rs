@@ -237,3 +237,59 @@ fn a_revision_is_what_its_head_names_or_nothing() {
     let document = RevisionDocument::new("*", "y", "");
     assert_ne!(document.blob, other.documents[0].blob);
 }
+
+fn ids(world: &World, site: usize) -> Vec<String> {
+    world.overrides(site).iter().map(|(it, _)| it.id.clone()).collect()
+}
+
+#[test]
+fn overrides_are_in_force_as_they_stand_there_the_newest_last_and_end_with_their_leases() {
+    let mut world = World::new(&["root"]);
+    world.push(1, &[document("*", 10)]);
+    world.put_override("b", 60);
+    world.put_override("a", 600);
+    let late = world.begin("paris");
+    assert_eq!([ids(&world, 0), ids(&world, late)], [["b", "a"]; 2]);
+    assert_eq!((world.overridden_at_first(0), world.overridden_at_first(late)), (Some(0), Some(2)));
+    world.put_override("b", 120);
+    assert_eq!(ids(&world, 0), ["a", "b"], "it was put anew");
+    world.pass(MINUTE);
+    assert_eq!(ids(&world, 0), ["a", "b"]);
+    world.pass(MINUTE);
+    assert_eq!([ids(&world, 0), ids(&world, late)], [["a"]; 2]);
+    world.etcd.delete(&world.keys.override_of("a"));
+    world.settle();
+    assert!(ids(&world, 0).is_empty() && world.events(0).is_empty());
+}
+
+#[test]
+fn an_override_ends_where_etcd_is_not_heard_of_when_it_has_been_known_for_long_enough() {
+    let mut world = World::new(&["root"]);
+    world.put_override("a", 600);
+    let until = |world: &World| world.overrides(0).iter().next().map(|(_, until)| until);
+    let end = until(&world);
+    assert_eq!(end, Some(world.now + MINUTE * 10));
+    // It is read again, and ends no later for that.
+    world.pass(MINUTE * 3);
+    world.put_override("b", 60);
+    assert_eq!(until(&world), end);
+    world.is_away = true;
+    world.pass(MINUTE * 20);
+    assert_eq!((ids(&world, 0).len(), world.overrides(0).at(world.now).len()), (2, 0));
+    world.is_away = false;
+    world.pass(MINUTE * 2);
+    assert!(ids(&world, 0).is_empty());
+}
+
+#[test]
+fn an_override_that_cannot_be_read_is_said_once_and_others_count() {
+    let mut world = World::new(&["root"]);
+    world.etcd.put("t/head/override/odd", "{\"form\":1}");
+    world.put_override("a", 600);
+    assert_eq!(ids(&world, 0), ["a"]);
+    assert!(
+        matches!(&world.events(0)[..], [FollowerEvent::BadOverride(bad)] if bad.key == "t/head/override/odd")
+    );
+    world.pass(MINUTE * 3);
+    assert_eq!(world.events(0), []);
+}

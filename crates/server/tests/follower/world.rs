@@ -7,6 +7,7 @@ use lessor_server::election::call::{Call, Failure, LeaseId, Watched};
 use lessor_server::follower::{
     FollowerAction, FollowerConfig, FollowerEvent, TaskStanding, TemplateFollower,
 };
+use lessor_server::overrides::{Override, OverrideAct, Overrides};
 use lessor_server::repository::Repository;
 use lessor_server::revision::{Revision, RevisionDocument, RevisionKeys, TaskReport, pack};
 use lessor_server::shell::source;
@@ -19,6 +20,9 @@ type EndedCheck = (u64, Result<Repository, Vec<String>>);
 struct Site {
     follower: TemplateFollower,
     repository: Option<Repository>,
+    overrides: Overrides,
+    /// The number of overrides in force when the first revision came to be.
+    overridden_at_first: Option<usize>,
     watch: Option<u64>,
     /// A watch that is to begin later.
     held: Option<Option<(u64, String, u64)>>,
@@ -69,6 +73,8 @@ impl World {
         self.sites.push(Site {
             follower,
             repository: None,
+            overrides: Overrides::default(),
+            overridden_at_first: None,
             watch: None,
             held: None,
             is_gone: false,
@@ -295,7 +301,12 @@ impl World {
                     None => found.follower.on_checked(check.id, checked),
                 }
             }
+            FollowerAction::Override(overrides) => {
+                assert!(found.overrides != overrides, "nothing has changed");
+                found.overrides = overrides;
+            }
             FollowerAction::PutInForce { repository, last_good } => {
+                found.overridden_at_first.get_or_insert(found.overrides.len());
                 assert_eq!(repository.version(), last_good.head.number);
                 found.repository = Some(repository);
             }
@@ -311,6 +322,29 @@ impl World {
     pub(crate) fn capacity(&self, site: usize) -> u64 {
         let repository = self.sites[site].repository.as_ref().unwrap();
         repository.templates()[0].capacity.as_f64() as u64
+    }
+
+    /// The overrides that a task has in force, the oldest first.
+    pub(crate) fn overrides(&self, site: usize) -> &Overrides {
+        &self.sites[site].overrides
+    }
+
+    pub(crate) fn overridden_at_first(&self, site: usize) -> Option<usize> {
+        self.sites[site].overridden_at_first
+    }
+
+    /// An operator puts an override there.
+    pub(crate) fn put_override(&mut self, id: &str, seconds: u64) {
+        let ttl = Duration::from_secs(seconds);
+        let granted = self.etcd.carry_out(self.now, &Call::GrantLease { ttl });
+        let Ok(lessor_server::election::call::Answer::Granted { lease, .. }) = granted else {
+            panic!("{granted:?}")
+        };
+        let act = OverrideAct::Freeze { resource: "db".to_owned() };
+        let it = Override { id: id.to_owned(), act, seconds, ..Override::for_reason("why") };
+        let (key, value) = (self.keys.override_of(id), it.encode());
+        self.etcd.carry_out(self.now, &Call::Put { lease, key, value }).unwrap();
+        self.settle();
     }
 
     pub(crate) fn stands(&self, site: usize) -> bool {

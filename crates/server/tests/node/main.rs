@@ -25,6 +25,7 @@ mod looks;
 mod marks;
 mod names;
 mod other_kind;
+mod overrides;
 mod pollers;
 mod raises;
 mod recalls;

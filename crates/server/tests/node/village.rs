@@ -64,6 +64,11 @@ impl Village {
         village
     }
 
+    /// The number of places for nodes.
+    pub(crate) fn places(&self) -> usize {
+        self.places.len()
+    }
+
     /// Somebody leads the place from here on who knows only what is written; who did before is dead.
     pub(crate) fn elect(&mut self, index: usize) {
         self.lose(index);

@@ -14,8 +14,11 @@ const FIRST: u64 = 8_300_000;
 /// The first seed that may have recalls, for the same reason.
 const FIRST_RECALLED: u64 = 9_200_000;
 
+/// The first seed that may have overrides.
+const FIRST_OVERRIDDEN: u64 = 12_000_000;
+
 /// In one simulation of four there are limits, caps that operators change, or rules of access by which they take rights away and give
-/// them back; and in half of those that have rules they recall leases by hand. Not where clients have domains, whose hits are judged as
+/// them back; and in half of those that have rules they recall leases by hand, and in half they freeze, drain and cap. Not where clients have domains, whose hits are judged as
 /// those of clients that may do as they like.
 pub(super) fn limit(seed: u64, options: &Options, plan: &mut SimulationPlan) {
     let mut rng = Rng::new(seed ^ 0x0011_a17a_cce5);
@@ -39,7 +42,15 @@ pub(super) fn limit(seed: u64, options: &Options, plan: &mut SimulationPlan) {
     let caps = rng.chance(500).then(|| Duration::from_millis(rng.between(2_000, 20_000)));
     let is_recalled = seed >= FIRST_RECALLED && plan.limits.access && rng.chance(500);
     let recalls = is_recalled.then(|| Duration::from_millis(rng.between(2_000, 20_000)));
-    for (kind, every) in [(Fault::Rights, rights), (Fault::Caps, caps), (Fault::Recall, recalls)] {
+    let is_overridden = seed >= FIRST_OVERRIDDEN && plan.limits.access && rng.chance(500);
+    let overrides = is_overridden.then(|| Duration::from_millis(rng.between(1_000, 12_000)));
+    let all = [
+        (Fault::Rights, rights),
+        (Fault::Caps, caps),
+        (Fault::Recall, recalls),
+        (Fault::Override, overrides),
+    ];
+    for (kind, every) in all {
         plan.faults.gaps[kind as usize] = every.filter(|_| !options.without.contains(&kind));
     }
 }

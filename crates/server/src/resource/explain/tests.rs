@@ -155,6 +155,7 @@ impl Book {
                 self.set_capacity(capacity);
             }
             2 => self.limit_mark(draw),
+            3 if draw.is(50) => self.resource.set_frozen(draw.is(70)),
             3 => self.resource.set_ceiling(None),
             _ => {
                 let client = draw.below(CLIENTS);
@@ -262,6 +263,7 @@ impl Book {
             }
             BoundBy::Mark => self.resource.set_ceiling(None),
             BoundBy::Learning => self.resource.learning.end_at(self.now),
+            BoundBy::Override => self.resource.set_frozen(false),
             BoundBy::LegacyFraction => {
                 let mut template = Arc::clone(&self.resource.terms);
                 Arc::make_mut(&mut template).legacy_max_fraction = Fraction::ALL;
@@ -402,7 +404,7 @@ fn what_is_said_is_what_is_granted_and_what_is_named_is_what_binds() {
 }
 
 /// The reasons that occur in these books.
-const REACHED: [BoundBy; 11] = [
+const REACHED: [BoundBy; 12] = [
     BoundBy::Wants,
     BoundBy::Level,
     BoundBy::Band,
@@ -414,4 +416,5 @@ const REACHED: [BoundBy; 11] = [
     BoundBy::LeaseAbove,
     BoundBy::Debt,
     BoundBy::Learning,
+    BoundBy::Override,
 ];

@@ -26,6 +26,12 @@ pub(super) enum Act {
     Recall,
     /// A recall ends before its time.
     LiftRecall,
+    /// The overrides that are in force.
+    Overrides,
+    Override,
+    /// An override ends before its time.
+    LiftOverride,
+    Seize,
 }
 
 /// A request for nothing that there is.
@@ -36,7 +42,7 @@ pub(super) struct NoAct {
 }
 
 /// The acts by their paths below `/admin/`, which are their names, and by their methods.
-const PATHS: [(ActName, &[(Method, Act)]); 7] = [
+const PATHS: [(ActName, &[(Method, Act)]); 9] = [
     (ActName::Whoami, &[(Method::GET, Act::Whoami)]),
     (ActName::Connections, &[(Method::GET, Act::Connections)]),
     (ActName::Access, &[(Method::GET, Act::Access)]),
@@ -47,6 +53,11 @@ const PATHS: [(ActName, &[(Method, Act)]); 7] = [
         ActName::Recall,
         &[(Method::GET, Act::Recalls), (Method::POST, Act::Recall), (Method::DELETE, Act::LiftRecall)],
     ),
+    (
+        ActName::Override,
+        &[(Method::GET, Act::Overrides), (Method::POST, Act::Override), (Method::DELETE, Act::LiftOverride)],
+    ),
+    (ActName::Seize, &[(Method::POST, Act::Seize)]),
 ];
 
 // === impl Act ===
@@ -81,6 +92,8 @@ impl Act {
             Act::Reload => ActName::Reload,
             Act::Resign => ActName::Resign,
             Act::Recalls | Act::Recall | Act::LiftRecall => ActName::Recall,
+            Act::Overrides | Act::Override | Act::LiftOverride => ActName::Override,
+            Act::Seize => ActName::Seize,
         }
     }
 
@@ -88,19 +101,22 @@ impl Act {
     pub(super) fn role(self) -> Option<Role> {
         match self {
             Act::Whoami => None,
-            Act::Connections | Act::Log | Act::Recalls => Some(Role::See),
+            Act::Connections | Act::Log | Act::Recalls | Act::Overrides => Some(Role::See),
             Act::Access => Some(Role::Access),
             Act::Reload => Some(Role::Push),
-            Act::SetLog | Act::ResetLog | Act::Resign | Act::Recall | Act::LiftRecall => Some(Role::Override),
+            Act::SetLog | Act::ResetLog | Act::Resign => Some(Role::Override),
+            Act::Recall | Act::LiftRecall | Act::Override | Act::LiftOverride => Some(Role::Override),
+            Act::Seize => Some(Role::Seize),
         }
     }
 
     /// Whether it is about one resource, which an operator may be for.
     pub(super) fn is_about_resource(self) -> bool {
-        matches!(self, Act::Recall | Act::LiftRecall)
+        matches!(self, Act::Recall | Act::LiftRecall | Act::Override | Act::Seize)
     }
 
     pub(super) fn changes_something(self) -> bool {
-        !matches!(self, Act::Whoami | Act::Connections | Act::Access | Act::Log | Act::Recalls)
+        let is_read_only = matches!(self, Act::Whoami | Act::Connections | Act::Access | Act::Log);
+        !is_read_only && !matches!(self, Act::Recalls | Act::Overrides)
     }
 }

@@ -17,6 +17,7 @@ use crate::access::{Access, Role, Stance, Why};
 use crate::node::{NotRecalled, RecallStatus, RecalledLease};
 use crate::shell::connections::OpenConnection;
 use crate::shell::driver::Driver;
+use crate::shell::etcd::RevisionStore;
 use crate::shell::gate::Gate;
 use crate::shell::measure::Label;
 use crate::shell::port_name::Port;
@@ -37,6 +38,8 @@ pub(in crate::shell) struct Rooms {
     pub(in crate::shell) certificates: Arc<Certificates>,
     /// To the task that stands for election, if this server does.
     pub(in crate::shell) resign: Option<mpsc::Sender<HandOver>>,
+    /// The templates at etcd, if they are followed there.
+    pub(in crate::shell) store: Option<Arc<RevisionStore>>,
 }
 
 /// The longest wait for another task to lead, and the interval at which that is looked at.
@@ -67,6 +70,10 @@ impl Acts {
             AdminOrder::Recalls => self.recalls(),
             AdminOrder::Recall(target, time) => self.recall(target, *time),
             AdminOrder::LiftRecall(target) => self.lift_recall(target),
+            AdminOrder::Overrides => self.overrides().await,
+            AdminOrder::Override(order) => self.put_override(order, operator).await,
+            AdminOrder::LiftOverride(id) => self.lift_override(id).await,
+            AdminOrder::Seize(target) => self.seize(target),
         }
     }
 

@@ -5,13 +5,14 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::header;
 use axum::http::request::Parts;
-use lessor_proto::{ClientId, ResourceId};
+use lessor_proto::{ClientId, Glob, ResourceId};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::act::Act;
 use super::problem::{ActProblem, shown};
+use crate::overrides::OverrideAct;
 
 /// A call whose arguments are known to make sense.
 pub(super) struct AdminCall {
@@ -37,6 +38,20 @@ pub(super) enum AdminOrder {
     Recalls,
     Recall(RecallTarget, Duration),
     LiftRecall(RecallTarget),
+    Overrides,
+    Override(Box<OverrideOrder>),
+    /// That of this id.
+    LiftOverride(String),
+    Seize(RecallTarget),
+}
+
+/// An override that is wanted.
+pub(super) struct OverrideOrder {
+    pub(super) act: OverrideAct,
+    /// The resource that it is about, if that is one.
+    resource: Option<ResourceId>,
+    pub(super) reason: String,
+    pub(super) time: Duration,
 }
 
 /// The resource of a recall, and the holder that it is taken from.
@@ -84,6 +99,21 @@ struct LiftBody {
     holder: String,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SeizeBody {
+    resource: String,
+    client: String,
+    /// The word of whoever calls that nothing of it is used any more.
+    i_have_fenced_it: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LiftOverrideBody {
+    id: String,
+}
+
 // === impl AdminCall ===
 
 impl AdminCall {
@@ -99,6 +129,7 @@ impl AdminCall {
             Act::Access => AdminOrder::Access,
             Act::Log => AdminOrder::Log,
             Act::Recalls => AdminOrder::Recalls,
+            Act::Overrides => AdminOrder::Overrides,
             Act::ResetLog => nothing(head, body).await.map(|()| AdminOrder::ResetLog)?,
             Act::Reload => nothing(head, body).await.map(|()| AdminOrder::Reload)?,
             Act::Resign => nothing(head, body).await.map(|()| AdminOrder::Resign)?,
@@ -123,6 +154,28 @@ impl AdminCall {
                 written = json!({"resource": resource, "holder": holder});
                 AdminOrder::LiftRecall(RecallTarget::new(&resource, &holder)?)
             }
+            Act::Override => {
+                let said: Map<String, Value> = said(head, body).await?;
+                let order = OverrideOrder::new(said.clone())?;
+                written = Value::Object(said);
+                AdminOrder::Override(Box::new(order))
+            }
+            Act::LiftOverride => {
+                let LiftOverrideBody { id } = said(head, body).await?;
+                written = json!({"id": shown(&id)});
+                AdminOrder::LiftOverride(id)
+            }
+            Act::Seize => {
+                let SeizeBody { resource, client, i_have_fenced_it } = said(head, body).await?;
+                written =
+                    json!({"resource": resource, "client": client, "i_have_fenced_it": i_have_fenced_it});
+                if !i_have_fenced_it {
+                    let wanted =
+                        "false; wanted true, from somebody who has made sure that it uses nothing any more";
+                    return Err(bad("i_have_fenced_it", wanted));
+                }
+                AdminOrder::Seize(RecallTarget::new(&resource, &client)?)
+            }
         };
         Ok(AdminCall { order, said: written })
     }
@@ -134,9 +187,38 @@ impl AdminOrder {
     /// The resource that it is about, which an operator may be for.
     pub(super) fn resource(&self) -> Option<&ResourceId> {
         match self {
-            AdminOrder::Recall(target, _) | AdminOrder::LiftRecall(target) => Some(&target.resource),
+            AdminOrder::Recall(target, _) | AdminOrder::LiftRecall(target) | AdminOrder::Seize(target) => {
+                Some(&target.resource)
+            }
+            AdminOrder::Override(order) => order.resource.as_ref(),
             _ => None,
         }
+    }
+}
+
+// === impl OverrideOrder ===
+
+impl OverrideOrder {
+    fn new(mut said: Map<String, Value>) -> Result<OverrideOrder, ActProblem> {
+        let mut take = |field: &str| match said.remove(field) {
+            Some(Value::String(text)) => Ok(text),
+            Some(other) => Err(bad(field, &format!("found {}; wanted text", shown(&other.to_string())))),
+            None => Err(ActProblem::new(400, format!("the body: missing field `{field}`"))),
+        };
+        let (reason, time) = (take("reason")?, take("for")?);
+        let time = duration(&time)?;
+        said.retain(|_, value| !value.is_null());
+        let names: Vec<String> = said.keys().cloned().collect();
+        let act: OverrideAct = serde_json::from_value(Value::Object(said))
+            .map_err(|fault| ActProblem::new(400, format!("the body: {fault}")))?;
+        let known = serde_json::to_value(&act).expect("strings and numbers");
+        if let Some(other) = names.iter().find(|name| known.get(name.as_str()).is_none()) {
+            return Err(ActProblem::new(400, format!("the body: unknown field `{}`", shown(other))));
+        }
+        // Whoever is let one resource is not let all that a glob matches.
+        let is_name = |text: &&str| Glob::new(text).is_ok_and(|glob| glob.is_plain());
+        let resource = act.resource().filter(is_name).and_then(|name| ResourceId::new(name, LONGEST).ok());
+        Ok(OverrideOrder { act, resource, reason, time })
     }
 }
 

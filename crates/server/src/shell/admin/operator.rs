@@ -22,6 +22,11 @@ impl Operator {
         self.visit.as_ref().map_or(self.caller.identity.as_str(), Visit::identity)
     }
 
+    /// Whether it has proved who it is: by a certificate, a token, or as a user of this machine.
+    pub(super) fn is_proved(&self) -> bool {
+        self.caller.identity.is_proved() || self.visit.as_ref().is_some_and(|visit| visit.bearer().is_some())
+    }
+
     /// The roles that it has, be it on some resources only.
     pub(super) fn roles(&self) -> Vec<Role> {
         match &self.visit {

@@ -23,6 +23,8 @@ pub(in crate::shell) enum HoldKind {
     Reload,
     /// A recall by an operator.
     Recall,
+    /// Overrides of operators.
+    Override,
     /// Memory that is given back.
     CleanUp,
     /// A slice of the status.
@@ -38,8 +40,8 @@ pub(in crate::shell) enum HoldKind {
 impl Label for HoldKind {
     const NAME: &'static str = "kind";
     const VALUES: &'static [&'static str] = &[
-        "ask", "release", "report", "stream", "turn", "parent", "election", "reload", "recall", "clean_up",
-        "status", "explain", "look",
+        "ask", "release", "report", "stream", "turn", "parent", "election", "reload", "recall", "override",
+        "clean_up", "status", "explain", "look",
     ];
 
     fn place(self) -> usize {

@@ -16,6 +16,7 @@ use super::mailbox::Mailbox;
 use super::stream_key::StreamKey;
 use crate::marks::MarkWrite;
 use crate::node::{LearningTimes, NameWarning, Node, Output, Peer, PeerTable};
+use crate::overrides::Overrides;
 use crate::repository::Repository;
 
 /// An instruction about the node above.
@@ -48,6 +49,12 @@ struct Notifier<T> {
     has_told: bool,
 }
 
+/// The configuration that this task has read, with which it would begin to lead.
+pub(super) struct ReadConfiguration {
+    pub(super) repository: Repository,
+    pub(super) overrides: Overrides,
+}
+
 /// The queues of what the leader state tells those who work beside it.
 pub(super) struct NoticeQueues {
     pub(super) domains: mpsc::UnboundedReceiver<Notice>,
@@ -60,8 +67,7 @@ pub(super) struct LeaderState {
     pub(super) node: Option<Node>,
     /// The leader as it is published to those who do not take the lock.
     known: Arc<ArcSwap<KnownLeader>>,
-    /// With what this task would begin to lead.
-    pub(super) repository: Repository,
+    pub(super) begins_with: ReadConfiguration,
     /// The guard that shows time that the clock did not.
     pub(super) clocks: clock::ClockWatch,
     /// When the node is to be polled if nothing else happens, as the task that does so was told last.
@@ -115,7 +121,7 @@ impl LeaderState {
         let mut leader_state = LeaderState {
             node: None,
             known: Arc::new(ArcSwap::from_pointee(KnownLeader { leader, epoch, ..KnownLeader::default() })),
-            repository,
+            begins_with: ReadConfiguration { repository, overrides: Overrides::default() },
             clocks: clock::ClockWatch::start(),
             deadline: Time::MAX,
             term: 0,
@@ -209,7 +215,7 @@ impl LeaderState {
     /// Says so if nothing is granted for want of the newest configuration.
     pub(super) fn warn_of_config(&self) {
         if let Some(later) = self.node.as_ref().and_then(Node::later_config) {
-            let version = self.repository.version();
+            let version = self.begins_with.repository.version();
             error!(version, later, "nothing is granted: a later version of the configuration was in force");
         }
     }

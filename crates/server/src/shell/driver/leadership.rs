@@ -40,7 +40,9 @@ impl Driver {
                 // Nobody carries it out when the server has been told to end.
                 let _ = upward.send(Upward::Anew(epoch));
             }
-            leader_state.set_node(Node::new(now, config, leader_state.repository.clone()));
+            let mut node = Node::new(now, config, leader_state.begins_with.repository.clone());
+            node.set_overrides(now, &leader_state.begins_with.overrides);
+            leader_state.set_node(node);
             leader_state.warn_of_config();
             leader_state.warn_of_learning();
         })
@@ -49,7 +51,10 @@ impl Driver {
     /// The version of the configuration here, and the later one for want of which this task grants nothing, if it leads.
     pub(in crate::shell) fn editions(&self) -> Result<(u64, Option<u64>), Unanswered> {
         let leader_state = self.leader_state()?;
-        Ok((leader_state.repository.version(), leader_state.node.as_ref().and_then(Node::later_config)))
+        Ok((
+            leader_state.begins_with.repository.version(),
+            leader_state.node.as_ref().and_then(Node::later_config),
+        ))
     }
 
     /// Another task leads, or none that is known.

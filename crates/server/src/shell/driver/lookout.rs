@@ -202,7 +202,7 @@ impl Driver {
                     Some(NodeStatus::of_nobody(
                         &self.identity.config.name,
                         epoch,
-                        leader_state.repository.version(),
+                        leader_state.begins_with.repository.version(),
                     ))
                 }
             };

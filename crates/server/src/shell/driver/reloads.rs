@@ -10,6 +10,7 @@ use tracing::info;
 
 use super::hold_kind::HoldKind;
 use super::{Driver, Unanswered};
+use crate::overrides::Overrides;
 use crate::repository::Repository;
 use crate::shell::etcd::TemplateStatus;
 
@@ -54,7 +55,7 @@ impl Driver {
     pub fn reload(&self, repository: Repository) -> Result<(), Unanswered> {
         info!(templates = repository.templates().len(), "repository in force");
         self.with_state(HoldKind::Reload, |leader_state, now| {
-            leader_state.repository = repository.clone();
+            leader_state.begins_with.repository = repository.clone();
             if let Some(node) = &mut leader_state.node {
                 node.reload(now, repository);
             }
@@ -63,6 +64,19 @@ impl Driver {
         self.reloads.has_succeeded.store(true, Ordering::Relaxed);
         self.reloads.succeeded_at.store(date(), Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Puts these overrides in force, and no others: now, and when this task is elected.
+    ///
+    /// # Errors
+    /// When the node is broken.
+    pub fn set_overrides(&self, overrides: Overrides) -> Result<(), Unanswered> {
+        self.with_state(HoldKind::Override, |leader_state, now| {
+            if let Some(node) = &mut leader_state.node {
+                node.set_overrides(now, &overrides);
+            }
+            leader_state.begins_with.overrides = overrides;
+        })
     }
 
     /// Counts a repository that could not be put in force; the old one stays.

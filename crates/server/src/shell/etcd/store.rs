@@ -1,6 +1,7 @@
 //! The store of revisions at etcd, as operators reach it: what stands there, and one compare-and-swap that changes it.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +15,13 @@ use super::endpoints::{Endpoint, Endpoints};
 use super::fault::ElectionStartError;
 use super::options::EtcdOptions;
 use crate::election::call::Failure;
+use crate::overrides::{Override, Overrides};
 use crate::revision::{
     BadRevision, Digest, PushFreeze, Revision, RevisionDocument, RevisionHead, RevisionKeys, TaskReport,
     pack, unpack,
 };
 
-/// The store of revisions.
+/// The store of revisions, and of the overrides beside them.
 pub struct RevisionStore {
     endpoints: Vec<Arc<Endpoint>>,
     keys: RevisionKeys,
@@ -56,6 +58,15 @@ pub enum CommitOutcome {
     Frozen(PushFreeze),
 }
 
+/// The outcome of putting an override there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OverrideOutcome {
+    /// It is there, and tasks put it in force as they read it.
+    Put,
+    /// There are as many as may be.
+    Full,
+}
+
 /// The outcome of a sweep.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Swept {
@@ -69,6 +80,14 @@ pub struct Swept {
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The most keys that are deleted in one transaction: etcd takes 128 operations.
 const BATCH: usize = 100;
+/// Overrides that are read: one more than may be.
+const MOST_READ: i64 = Overrides::MOST as i64 + 1;
+
+impl fmt::Debug for RevisionStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RevisionStore").field("keys", &self.keys).finish_non_exhaustive()
+    }
+}
 
 // === impl RevisionStore ===
 
@@ -78,8 +97,12 @@ impl RevisionStore {
     /// # Errors
     /// When the options cannot work.
     pub fn new(options: EtcdOptions, keys: RevisionKeys) -> Result<RevisionStore, ElectionStartError> {
-        let endpoints = Endpoints::new(options, PATIENCE)?;
-        Ok(RevisionStore { endpoints: endpoints.all().to_vec(), keys })
+        Ok(RevisionStore::at(&Endpoints::new(options, PATIENCE)?, keys))
+    }
+
+    /// The same at members that somebody speaks to already.
+    pub(super) fn at(endpoints: &Endpoints, keys: RevisionKeys) -> RevisionStore {
+        RevisionStore { endpoints: endpoints.all().to_vec(), keys }
     }
 
     /// Its keys.
@@ -166,9 +189,10 @@ impl RevisionStore {
         for (document, text) in texts {
             let key = self.keys.blob(&document.blob);
             let packed = pack(&key, text)?;
-            self.with(async |client: &mut Client| {
-                let absent = Compare::create_revision(key.as_str(), CompareOp::Equal, 0);
-                let put = TxnOp::put(key.as_str(), packed.clone(), None);
+            let (key, packed) = (key.as_str(), &packed);
+            self.with(|mut client| async move {
+                let absent = Compare::create_revision(key, CompareOp::Equal, 0);
+                let put = TxnOp::put(key, packed.clone(), None);
                 client.txn(Txn::new().when([absent]).and_then([put])).await
             })
             .await?;
@@ -183,7 +207,7 @@ impl RevisionStore {
     pub async fn put_draft(&self, id: &str, revision: &Revision, ttl: Duration) -> Result<(), StoreFault> {
         let key = self.keys.draft(id);
         let text = revision.encode(&key)?;
-        self.with(async |client: &mut Client| put_for(client, &key, &text, ttl).await).await
+        self.put_for(&key, &text, ttl).await
     }
 
     /// Removes a draft.
@@ -212,12 +236,10 @@ impl RevisionStore {
         // Somebody may be sweeping what belongs to no revision.
         let blobs = revision.documents.iter().map(|document| self.keys.blob(&document.blob));
         when.extend(blobs.map(|blob| Compare::create_revision(blob, CompareOp::Greater, 0)));
+        let (key, head_key, text, when) = (key.as_str(), head_key.as_str(), text.as_str(), &when);
         let committed = self
-            .with(async |client: &mut Client| {
-                let puts = [
-                    TxnOp::put(key.as_str(), text.as_str(), None),
-                    TxnOp::put(head_key.as_str(), head.encode(), None),
-                ];
+            .with(|mut client| async move {
+                let puts = [TxnOp::put(key, text, None), TxnOp::put(head_key, head.encode(), None)];
                 Ok(client.txn(Txn::new().when(when.clone()).and_then(puts)).await?.succeeded())
             })
             .await?;
@@ -246,8 +268,7 @@ impl RevisionStore {
     /// # Errors
     /// When that cannot be put there.
     pub async fn set_freeze(&self, freeze: &PushFreeze, time: Duration) -> Result<(), StoreFault> {
-        let (key, text) = (self.keys.freeze(), freeze.encode());
-        self.with(async |client: &mut Client| put_for(client, &key, &text, time).await).await
+        self.put_for(&self.keys.freeze(), &freeze.encode(), time).await
     }
 
     /// Lets everybody push again. Whether somebody had forbidden it.
@@ -256,6 +277,43 @@ impl RevisionStore {
     /// When that cannot be removed.
     pub async fn lift_freeze(&self) -> Result<bool, StoreFault> {
         self.delete(&self.keys.freeze()).await
+    }
+
+    /// The overrides, the oldest first, each or its fault.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn overrides(&self) -> Result<Vec<Result<Override, BadRevision>>, StoreFault> {
+        let options = GetOptions::new()
+            .with_prefix()
+            .with_sort(SortTarget::Mod, SortOrder::Ascend)
+            .with_limit(MOST_READ);
+        let got = self.get(&self.keys.overrides(), Some(options)).await?;
+        let decode = |stored: &etcd_client::KeyValue| {
+            Override::decode(&String::from_utf8_lossy(stored.key()), stored.value())
+        };
+        Ok(got.kvs().iter().map(decode).collect())
+    }
+
+    /// Puts an override there, which ends by itself: unless there are too many already.
+    ///
+    /// # Errors
+    /// When it cannot be put. Then it may be there all the same.
+    pub async fn put_override(&self, it: &Override) -> Result<OverrideOutcome, StoreFault> {
+        if self.overrides().await?.len() >= Overrides::MOST {
+            return Ok(OverrideOutcome::Full);
+        }
+        let time = Duration::from_secs(it.seconds);
+        self.put_for(&self.keys.override_of(&it.id), &it.encode(), time).await?;
+        Ok(OverrideOutcome::Put)
+    }
+
+    /// Ends an override before its time. Whether it was there.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub async fn lift_override(&self, id: &str) -> Result<bool, StoreFault> {
+        self.delete(&self.keys.override_of(id)).await
     }
 
     /// Removes all revisions but the last `keep` and that of the head, and the documents that belong to none of those.
@@ -297,10 +355,11 @@ impl RevisionStore {
     /// Deletes keys, as long as nothing is pushed meanwhile.
     async fn delete_all(&self, keys: &[&String], head: &StoredHead) -> Result<(), StoreFault> {
         let head_key = self.keys.head();
+        let (head_key, mod_revision) = (head_key.as_str(), head.mod_revision);
         for batch in keys.chunks(BATCH) {
             let deleted = self
-                .with(async |client: &mut Client| {
-                    let same = Compare::mod_revision(head_key.as_str(), CompareOp::Equal, head.mod_revision);
+                .with(|mut client| async move {
+                    let same = Compare::mod_revision(head_key, CompareOp::Equal, mod_revision);
                     let deletes: Vec<TxnOp> =
                         batch.iter().map(|key| TxnOp::delete(key.as_str(), None)).collect();
                     Ok(client.txn(Txn::new().when([same]).and_then(deletes)).await?.succeeded())
@@ -315,18 +374,33 @@ impl RevisionStore {
     }
 
     async fn delete(&self, key: &str) -> Result<bool, StoreFault> {
-        self.with(async |client: &mut Client| Ok(client.delete(key, None).await?.deleted() > 0)).await
+        self.with(|mut client| async move { Ok(client.delete(key, None).await?.deleted() > 0) }).await
     }
 
     async fn get(&self, key: &str, options: Option<GetOptions>) -> Result<GetResponse, StoreFault> {
-        self.with(async |client: &mut Client| client.get(key, options.clone()).await).await
+        let options = &options;
+        self.with(|mut client| async move { client.get(key, options.clone()).await }).await
+    }
+
+    /// Puts a key that ends after so long.
+    async fn put_for(&self, key: &str, text: &str, time: Duration) -> Result<(), StoreFault> {
+        let seconds = i64::try_from(time.as_secs().max(1)).unwrap_or(i64::MAX);
+        self.with(|mut client| async move {
+            let lease = client.lease_grant(seconds, None).await?.id();
+            client.put(key, text, Some(PutOptions::new().with_lease(lease))).await?;
+            Ok(())
+        })
+        .await
     }
 
     /// Calls one member after the other, until one answers or says no.
-    async fn with<T>(&self, call: impl AsyncFn(&mut Client) -> Result<T, Error>) -> Result<T, StoreFault> {
+    async fn with<T, F>(&self, call: impl Fn(Client) -> F) -> Result<T, StoreFault>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
         let mut last = Failure::Timeout;
         for endpoint in &self.endpoints {
-            let called = async { call(&mut endpoint.client().await?).await };
+            let called = async { call(endpoint.client().await?).await };
             last = match within(called).await {
                 Some(Ok(answer)) => return Ok(answer),
                 Some(Err(error)) => failure(&error, endpoint),
@@ -342,12 +416,4 @@ impl RevisionStore {
 
 async fn within<T>(future: impl Future<Output = T>) -> Option<T> {
     tokio::time::timeout(PATIENCE, future).await.ok()
-}
-
-/// Puts a key that ends after so long.
-async fn put_for(client: &mut Client, key: &str, text: &str, time: Duration) -> Result<(), Error> {
-    let seconds = i64::try_from(time.as_secs().max(1)).unwrap_or(i64::MAX);
-    let lease = client.lease_grant(seconds, None).await?.id();
-    client.put(key, text, Some(PutOptions::new().with_lease(lease))).await?;
-    Ok(())
 }

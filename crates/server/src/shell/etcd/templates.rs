@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -17,12 +18,14 @@ use super::endpoints::Endpoints;
 use super::fault::ElectionStartError;
 use super::options::EtcdOptions;
 use super::secret_follower::SecretFollower;
+use super::store::RevisionStore;
 use super::watcher::Watcher;
 use crate::election::call::{Answer, Failure, Watched};
 use crate::election::files;
 use crate::follower::{
     FollowerAction, FollowerConfig, FollowerEvent, RevisionCheck, TaskStanding, TemplateFollower,
 };
+use crate::overrides::Overrides;
 use crate::repository::Repository;
 use crate::revision::{LastGood, RefusedRevision};
 use crate::shell::source;
@@ -43,6 +46,8 @@ pub struct TemplateOptions {
 #[derive(Debug)]
 pub struct EtcdTemplates {
     in_force: watch::Receiver<Option<Repository>>,
+    overrides: watch::Receiver<Overrides>,
+    store: Arc<RevisionStore>,
     status: watch::Receiver<TemplateStatus>,
     standing: watch::Sender<TaskStanding>,
     stop: Option<oneshot::Sender<()>>,
@@ -66,11 +71,24 @@ pub struct TemplateStatus {
     pub stands: bool,
 }
 
+/// Something that is put in force.
+#[derive(Clone, PartialEq, Debug)]
+pub enum FollowedChange {
+    /// These templates.
+    Templates(Repository),
+    /// These overrides, and no others.
+    Overrides(Overrides),
+}
+
 /// The state of following, and a way to say how the task stands in its election.
 #[derive(Clone, Debug)]
 pub struct TemplateWatch {
     pub(in crate::shell) status: watch::Receiver<TemplateStatus>,
     pub(in crate::shell) standing: watch::Sender<TaskStanding>,
+    /// The overrides that were read last.
+    pub(in crate::shell) overrides: watch::Receiver<Overrides>,
+    /// The same etcd, for what operators do there through this task.
+    pub(in crate::shell) store: Arc<RevisionStore>,
 }
 
 /// A call or a check that has come to an end.
@@ -85,6 +103,7 @@ struct FollowerTask {
     endpoints: Endpoints,
     directory: Option<PathBuf>,
     in_force: watch::Sender<Option<Repository>>,
+    overrides: watch::Sender<Overrides>,
     status: watch::Sender<TemplateStatus>,
     standing: watch::Receiver<TaskStanding>,
     /// The calls and checks under way.
@@ -111,7 +130,7 @@ impl EtcdTemplates {
         let TemplateOptions { etcd, follower: config, directory } = options;
         let (secrets, source) = (etcd.secrets.clone(), etcd.source.clone());
         let endpoints = Endpoints::new(etcd, config.call_timeout)?;
-        let head = config.keys.head();
+        let (head, store) = (config.keys.head(), RevisionStore::at(&endpoints, config.keys.clone()));
         let renewal = source.map(|source| SecretFollower::new(source, &secrets, &endpoints, head));
         let renewal = renewal.map(|renewal| tokio::spawn(renewal.run()));
         let last = directory.as_deref().and_then(|directory| recall(directory, &config));
@@ -121,6 +140,7 @@ impl EtcdTemplates {
             None => TemplateFollower::new(clock::now(), config),
         };
         let (sender, in_force) = watch::channel(repository);
+        let (overrule, overrides) = watch::channel(Overrides::default());
         let (tell, status) = watch::channel(status_of(&follower, clock::now()));
         let (standing, told) = watch::channel(TaskStanding::default());
         let (stop, stopped) = oneshot::channel();
@@ -129,13 +149,15 @@ impl EtcdTemplates {
             endpoints,
             directory,
             in_force: sender,
+            overrides: overrule,
             status: tell,
             standing: told,
             work: FuturesUnordered::new(),
             watcher: None,
         };
         let task = tokio::spawn(task.run(stopped));
-        Ok(EtcdTemplates { in_force, status, standing, stop: Some(stop), task, renewal })
+        let (store, stop) = (Arc::new(store), Some(stop));
+        Ok(EtcdTemplates { in_force, overrides, store, status, standing, stop, task, renewal })
     }
 
     /// The templates in force, once some are; nothing, if there are none within that time.
@@ -144,15 +166,28 @@ impl EtcdTemplates {
         tokio::time::timeout(patience, waiting).await.ok()?.ok()?.clone()
     }
 
-    /// The next templates that are put in force. Nothing is lost when the future is dropped.
-    pub async fn next(&mut self) -> Repository {
+    /// The overrides that were read last.
+    #[must_use]
+    pub fn overrides(&self) -> Overrides {
+        self.overrides.borrow().clone()
+    }
+
+    /// The next thing that is put in force. Nothing is lost when the future is dropped.
+    pub async fn next(&mut self) -> FollowedChange {
         loop {
-            if self.in_force.changed().await.is_err() {
+            let changed = tokio::select! {
+                changed = self.in_force.changed() => changed.map(|()| true),
+                changed = self.overrides.changed() => changed.map(|()| false),
+            };
+            match changed {
                 // The task has ended, and nothing comes any more.
-                return std::future::pending().await;
-            }
-            if let Some(repository) = self.in_force.borrow_and_update().clone() {
-                return repository;
+                Err(_) => return std::future::pending().await,
+                Ok(true) => {
+                    if let Some(repository) = self.in_force.borrow_and_update().clone() {
+                        return FollowedChange::Templates(repository);
+                    }
+                }
+                Ok(false) => return FollowedChange::Overrides(self.overrides.borrow_and_update().clone()),
             }
         }
     }
@@ -160,7 +195,8 @@ impl EtcdTemplates {
     /// The state of following, for a server.
     #[must_use]
     pub fn watch(&self) -> TemplateWatch {
-        TemplateWatch { status: self.status.clone(), standing: self.standing.clone() }
+        let (status, standing) = (self.status.clone(), self.standing.clone());
+        TemplateWatch { status, standing, overrides: self.overrides.clone(), store: Arc::clone(&self.store) }
     }
 
     /// Ends, and lets it be known at etcd.
@@ -254,6 +290,13 @@ impl FollowerTask {
                     Done::Check { id, outcome }
                 }));
             }
+            FollowerAction::Override(overrides) => {
+                for (it, _) in overrides.iter() {
+                    info!(id = it.id, by = it.by.name, reason = it.reason, "override: {}", it.act);
+                }
+                info!(overrides = overrides.len(), "overrides in force");
+                self.overrides.send_replace(overrides);
+            }
             FollowerAction::PutInForce { repository, last_good } => {
                 info!(
                     revision = last_good.head.number,
@@ -304,6 +347,7 @@ fn tell(event: FollowerEvent) {
             );
         }
         FollowerEvent::NoHead => error!("the head at etcd has gone; the revision in force stays"),
+        FollowerEvent::BadOverride(fault) => error!(%fault, "an override is not in force"),
         FollowerEvent::Faulty(why) => warn!(%why, "the etcd of the templates fails"),
         FollowerEvent::Healthy => info!("the etcd of the templates serves"),
     }

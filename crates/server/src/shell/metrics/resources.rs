@@ -13,7 +13,7 @@ use crate::resource::DomainsStatus;
 type ResourceReading = fn(&ResourceRow) -> f64;
 
 /// Of each resource: name, help, and how it is read.
-const READINGS: [(&str, &str, ResourceReading); 13] = [
+const READINGS: [(&str, &str, ResourceReading); 15] = [
     (
         "lessor_capacity",
         "What may be handed out: as configured, or by the lease from the node above",
@@ -44,6 +44,12 @@ const READINGS: [(&str, &str, ResourceReading); 13] = [
     ("lessor_duplicate_client_ids", "Lives of a client id that went on beside another", |row| {
         row.resource.duplicate_client_ids as f64
     }),
+    ("lessor_frozen", "Whether an override lets nobody have more", |row| f64::from(u8::from(row.frozen))),
+    (
+        "lessor_at_risk",
+        "What an operator seized, and may be used twice until those leases have ended",
+        |row| row.at_risk,
+    ),
     ("lessor_short", "What holders miss of their shares, at least", |row| row.pressure.short),
 ];
 

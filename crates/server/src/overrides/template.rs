@@ -1,0 +1,52 @@
+//! The templates that resources follow while overrides are in force.
+
+use std::sync::Arc;
+
+use lessor_client::internals::domain::Policies;
+use lessor_proto::{Amount, ResourceId};
+
+use super::act::OverrideAct;
+use super::{OverrideKind, Overrides};
+use crate::repository::{Domains, Kind, Template};
+
+// === impl Overrides ===
+
+impl Overrides {
+    /// Whether any resource follows another template for them.
+    pub(crate) fn change_templates(&self) -> bool {
+        self.0.iter().any(|placed| matches!(placed.kind(), OverrideKind::Cap | OverrideKind::DrainDomain))
+    }
+
+    /// The template that a resource follows which would follow that one: with the newest cap, where that is less, and without
+    /// the domains that are drained.
+    pub(crate) fn applied(&self, resource: &ResourceId, template: &Arc<Template>) -> Arc<Template> {
+        let about = self.0.iter().filter(|placed| placed.is_about(resource.as_str()));
+        let (mut cap, mut closed) = (None, Vec::new());
+        for placed in about {
+            match &placed.it.act {
+                OverrideAct::Cap { capacity, .. } => cap = Some(Amount::from_f64(*capacity)),
+                OverrideAct::DrainDomain { domain, .. } => closed.push(domain.as_str()),
+                _ => {}
+            }
+        }
+        let capped = cap.map(|cap| if template.kind == Kind::Gauge { whole(cap) } else { cap });
+        let capacity = capped.map_or(template.capacity, |capped| template.capacity.min(capped));
+        let domains = template.domains.as_ref().filter(|_| !closed.is_empty());
+        let domains = domains.and_then(|domains| without(domains, &closed));
+        if capacity == template.capacity && domains.is_none() {
+            return Arc::clone(template);
+        }
+        let domains = domains.or_else(|| template.domains.clone());
+        Arc::new(Template { capacity, domains, ..Template::clone(template) })
+    }
+}
+
+fn whole(amount: Amount) -> Amount {
+    Amount::from_units(amount.floor_units())
+}
+
+/// The same policies, closed to some domains.
+fn without(domains: &Domains, closed: &[&str]) -> Option<Domains> {
+    let policies: Policies = domains.policies.closed_to(closed)?;
+    Some(Domains { policies: Arc::new(policies), changes: domains.changes.clone() })
+}
