@@ -148,6 +148,7 @@ fn the_name_of_a_type_stands_once_in_a_crate() {
         "proto",
         "crates/algorithms",
         "crates/client",
+        "crates/doors",
         "crates/server",
         "crates/tower",
         "crates/yaml",

@@ -3,8 +3,15 @@
 //! All doors turn what they hear into the same: *claims*, so many hits of a key of a limit. Rules say which, and only reading and
 //! answering differ. A call is granted all of its claims or nothing of any.
 
+pub mod answer;
 pub mod attribute;
 pub mod claim;
+pub mod malformed;
 pub mod name;
 pub mod pattern;
+mod reader;
+pub mod rls;
 pub mod rules;
+#[cfg(feature = "shell")]
+pub mod shell;
+pub mod web;

@@ -7,6 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::name::{self, Joint};
+use crate::web::{Forwarded, Trusted};
 
 pub mod document;
 mod fields;
@@ -27,6 +28,8 @@ pub struct RuleBook {
     pub version: u64,
     /// The longest that an answer waits for units that lie elsewhere, or for a first lease.
     pub wait: Duration,
+    /// The peers that are believed what they forward.
+    pub trusted: Trusted,
     sets: Vec<RuleSet>,
     by_name: hashbrown::HashMap<Box<str>, usize, foldhash::fast::FixedState>,
     limits: usize,
@@ -60,6 +63,8 @@ pub struct SetManner {
     pub has_problem: bool,
     /// Whether nothing of it refuses, and what would is counted.
     pub shadow: bool,
+    /// The fields in which a proxy says what it was asked.
+    pub forwarded: Forwarded,
 }
 
 /// The way from a request to rules.
@@ -232,7 +237,7 @@ impl RuleBook {
             }
         }
         let by_name = sets.iter().enumerate().map(|(index, set)| (set.name.clone(), index)).collect();
-        RuleBook { version, wait, sets, by_name, limits }
+        RuleBook { version, wait, trusted: Trusted::default(), sets, by_name, limits }
     }
 
     /// The set of that name.
@@ -253,6 +258,12 @@ impl RuleBook {
         self.limits
     }
 
+    /// The same, believing these peers.
+    #[must_use]
+    pub fn trusting(self, trusted: Trusted) -> RuleBook {
+        RuleBook { trusted, ..self }
+    }
+
     /// The same with nothing that refuses.
     #[must_use]
     pub fn in_shadow(mut self) -> RuleBook {
@@ -271,6 +282,7 @@ impl Default for SetManner {
             headers: vec![FieldKind::Ietf, FieldKind::RetryAfter],
             has_problem: true,
             shadow: false,
+            forwarded: Forwarded::default(),
         }
     }
 }

@@ -6,11 +6,10 @@ use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 
 use proptest::prelude::*;
-use smallvec::smallvec;
 
 use super::*;
 use crate::rules::matcher::Tree;
-use crate::rules::{LimitKind, Matcher, SetManner, TimeUnit, Window};
+use crate::rules::{Fail, LimitKind, Matcher, SetManner, TimeUnit, Window};
 
 /// Books of what is used of each key; a limit with an odd index may have no lease.
 #[derive(Default)]
@@ -104,7 +103,7 @@ fn claim<'r>(rule: &'r Rule, key: &str, hits: u64, mode: Mode) -> Claim<'r> {
 #[test]
 fn a_refused_call_takes_nothing_of_anything() {
     let (books, set, rules) = (Books::default(), set(Fail::Error), rules(&[5, 1, 9, 9]));
-    let claims = smallvec![
+    let claims = vec![
         claim(&rules[0], "a", 2, Mode::Firm),
         claim(&rules[1], "a", 1, Mode::Firm),
         claim(&rules[2], "a", 3, Mode::Quota),
@@ -136,13 +135,13 @@ fn hits_that_a_hostile_client_chose_are_over_the_limit_and_take_nothing() {
     let (books, set, rules) = (Books::default(), set(Fail::Open), rules(&[5, 0]));
     for hits in [6, u64::from(u32::MAX), u64::from(u32::MAX) + 2, 1 << 63, u64::MAX] {
         for mode in [Mode::Firm, Mode::After, Mode::Shadow, Mode::Quota] {
-            let call = Call { set: &set, claims: smallvec![claim(&rules[0], "a", hits, mode)] };
+            let call = Call { set: &set, claims: vec![claim(&rules[0], "a", hits, mode)] };
             let answer = decide(&call, &books);
             assert!(answer.claims[0].verdict.is_over(), "{hits} {mode:?}");
             assert_eq!(answer.overall == Overall::Refused, matches!(mode, Mode::Firm | Mode::Quota));
         }
     }
-    let nothing = Call { set: &set, claims: smallvec![claim(&rules[1], "a", 1, Mode::Firm)] };
+    let nothing = Call { set: &set, claims: vec![claim(&rules[1], "a", 1, Mode::Firm)] };
     assert_eq!(decide(&nothing, &books).overall, Overall::Refused);
     assert!(books.used().is_empty());
 }
@@ -152,7 +151,7 @@ fn without_a_lease_a_call_is_answered_as_its_rules_say() {
     let rules = rules(&[5, 5]);
     let overall = |fail, first_is_full: bool| {
         let (books, set) = (Books { is_unleased: true, ..Books::default() }, set(fail));
-        let claims = smallvec![claim(&rules[0], "a", 3, Mode::Firm), claim(&rules[1], "a", 1, Mode::Firm)];
+        let claims = vec![claim(&rules[0], "a", 3, Mode::Firm), claim(&rules[1], "a", 1, Mode::Firm)];
         let call = Call { set: &set, claims };
         if first_is_full {
             books.charge(&call.claims[0].ask());
@@ -175,20 +174,20 @@ fn quotas_refuse_where_all_of_them_do_and_looks_where_nothing_is_left() {
     let (books, set, rules) = (Books::default(), set(Fail::Error), rules(&[1, 2, 9]));
     let quotas = || Call {
         set: &set,
-        claims: smallvec![
+        claims: vec![
             claim(&rules[0], "a", 1, Mode::Quota),
             claim(&rules[1], "a", 1, Mode::Quota),
-            claim(&rules[2], "a", 1, Mode::Firm)
+            claim(&rules[2], "a", 1, Mode::Firm),
         ],
     };
     assert_eq!(decide(&quotas(), &books).overall, Overall::Granted);
     assert_eq!(decide(&quotas(), &books).overall, Overall::Granted);
     assert_eq!(decide(&quotas(), &books).overall, Overall::Refused);
     assert_eq!(books.used(), [1, 2, 2]);
-    let look = |rule: usize| Call { set: &set, claims: smallvec![claim(&rules[rule], "a", 0, Mode::Look)] };
+    let look = |rule: usize| Call { set: &set, claims: vec![claim(&rules[rule], "a", 0, Mode::Look)] };
     assert_eq!(decide(&look(0), &books).overall, Overall::Refused);
     assert_eq!(decide(&look(2), &books).overall, Overall::Granted);
-    let back = Call { set: &set, claims: smallvec![claim(&rules[0], "a", 7, Mode::GiveBack)] };
+    let back = Call { set: &set, claims: vec![claim(&rules[0], "a", 7, Mode::GiveBack)] };
     assert_eq!(decide(&back, &books).overall, Overall::Granted);
     assert_eq!(books.used(), [0, 2, 2]);
 }
@@ -209,7 +208,7 @@ proptest! {
         let (books, set) = (Books { is_unleased, ..Books::default() }, set(fail));
         let rules = rules(&[3, 4, 6, 8]);
         for parts in calls {
-            let claims: SmallVec<[Claim<'_>; 4]> = parts
+            let claims: Vec<Claim<'_>> = parts
                 .iter()
                 .map(|&(rule, hits, mode)| claim(&rules[rule], "a", hits, if hits == 0 { Mode::Look } else { mode }))
                 .collect();

@@ -3,6 +3,7 @@
 //! ```yaml
 //! version: 3
 //! wait: 100ms                       # the longest wait for units that lie elsewhere, or for a first lease
+//! trusted: [10.0.0.0/8]            # peers that are believed what they forward, beside loopback
 //! sets:
 //!   edge:                           # /check/edge, and Envoy's domain "edge"
 //!     fail: error                   # error, open or closed, where nothing is leased
@@ -10,6 +11,7 @@
 //!     headers: [ietf, retry-after]  # also ietf03, x-ratelimit, kong
 //!     body: problem                 # or none
 //!     shadow: false
+//!     forwarded: x-forwarded        # or x-original, as nginx is told to set them
 //!     overrides: [1000/1m]          # the limits that Envoy's requests may bring with them
 //!     rules:
 //!       - match: {path: "/api/*", method: [GET, POST]}
@@ -21,25 +23,30 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::net::IpAddr;
 use std::time::Duration;
 
-use lessor_yaml::{FILE, Faults, Fields, Notes, Place, Reading, Schema, YamlNode, YamlValue, scalar};
+use ipnet::IpNet;
+use lessor_yaml::{FILE, Faults, Fields, Notes, Place, Schema, YamlNode, YamlValue, scalar};
 
 use super::fields::{self, schema};
 use super::table::Table;
-use super::{Cost, FieldKind, Limit, LimitKind, Matcher, Rule, RuleBook, RuleSet, SetManner, WAIT};
-use crate::name;
+use super::{FieldKind, Limit, Matcher, RuleBook, RuleSet, SetManner, WAIT};
+use crate::web::{Forwarded, Trusted};
 
 mod policy;
+mod rule;
 
 use self::policy::Attributing;
+use self::rule::RuleReader;
+pub(in crate::rules) use self::rule::{kinds_of, policy_name};
 
 /// `doors.yaml` as it stands: without the files that it names.
 #[derive(Clone, Debug)]
 pub struct DoorsFile {
     pub(super) version: u64,
     pub(super) wait: Duration,
+    pub(super) trusted: Trusted,
     pub(super) sets: Vec<RuleSet>,
     pub(super) service: ServiceFiles,
 }
@@ -57,30 +64,11 @@ pub struct ServiceFiles {
     pub overrides: Vec<(u32, super::Window)>,
 }
 
-const TOP: &[&str] = &["version", "wait", "sets", "ratelimit"];
-const SET: &[&str] = &["fail", "deny_status", "headers", "body", "shadow", "overrides", "rules"];
+const TOP: &[&str] = &["version", "wait", "trusted", "sets", "ratelimit"];
+const SET: &[&str] = &["fail", "deny_status", "headers", "body", "shadow", "forwarded", "overrides", "rules"];
 const SERVICE: &[&str] = &["files", "merge_domains", "fail", "headers", "body", "shadow", "overrides"];
-const RULE: &[&str] = &[
-    "name",
-    "match",
-    "key",
-    "limit",
-    "resource",
-    "cost",
-    "most",
-    "charge",
-    "kind",
-    "capacity",
-    "hard_limit",
-    "tiers",
-    "shadow",
-    "fail",
-    "stop",
-    "ask",
-];
 const VERSION: &str = "a whole number that grows with each edition, as in 3";
 const STATUS: &str = "a status from 400 to 599, as in 429";
-const LIMIT: &str = "hits and a window, as in 100/1m, or a list of them";
 
 // === impl DoorsFile ===
 
@@ -106,13 +94,19 @@ impl DoorsFile {
     /// The rules of it alone.
     #[must_use]
     pub fn into_rules(self) -> RuleBook {
-        RuleBook::new(self.version, self.wait, self.sets)
+        RuleBook::new(self.version, self.wait, self.sets).trusting(self.trusted)
     }
 }
 
 impl Default for DoorsFile {
     fn default() -> DoorsFile {
-        DoorsFile { version: 0, wait: WAIT, sets: Vec::new(), service: ServiceFiles::default() }
+        DoorsFile {
+            version: 0,
+            wait: WAIT,
+            trusted: Trusted::default(),
+            sets: Vec::new(),
+            service: ServiceFiles::default(),
+        }
     }
 }
 
@@ -128,6 +122,7 @@ fn contents(notes: &mut Notes, root: &YamlNode) -> Option<DoorsFile> {
     let top = Fields::read(notes, root, &Schema { hint: hint_at_top, ..schema(FILE, "", TOP) })?;
     let version = notes.read(&top, "version", |node| scalar::whole("version", node, 0.0, VERSION)).or(0.0);
     let wait = notes.read(&top, "wait", |node| scalar::time("wait", node)).or(WAIT);
+    let trusted = trusted(notes, &top);
     let mut sets = Vec::new();
     if let Some(node) = top.get("sets") {
         let YamlValue::Map(pairs) = &node.value else {
@@ -165,7 +160,27 @@ fn contents(notes: &mut Notes, root: &YamlNode) -> Option<DoorsFile> {
     if sets.is_empty() && service.files.is_empty() && notes.faults.is_empty() {
         notes.add(Place::START, "no rules; wanted sets: with rules, or ratelimit: with files");
     }
-    Some(DoorsFile { version: version as u64, wait, sets, service })
+    Some(DoorsFile { version: version as u64, wait, trusted, sets, service })
+}
+
+/// The networks whose peers are believed, beside loopback.
+fn trusted(notes: &mut Notes, top: &Fields<'_>) -> Trusted {
+    const WANTED: &str = "a network, as in 10.0.0.0/8";
+    let mut networks = Vec::new();
+    let listed = top.get("trusted").map(|node| fields::list(notes, "trusted", node, "a list of networks"));
+    for item in listed.into_iter().flatten() {
+        let network = scalar::text("trusted", item).and_then(|text| {
+            let of_one = || text.parse::<IpAddr>().map(IpNet::from);
+            text.parse()
+                .or_else(|_| of_one())
+                .map_err(|_| format!("trusted {} is no network; wanted {WANTED}", scalar::written(item)))
+        });
+        match network {
+            Ok(network) => networks.push(network),
+            Err(message) => notes.add(item.place, message),
+        }
+    }
+    Trusted::new(networks)
 }
 
 fn hint_at_top(name: &str) -> Option<&'static str> {
@@ -232,6 +247,9 @@ fn set(
         fits.then_some(value as u16).ok_or_else(|| format!("deny_status {value} is none; wanted {STATUS}"))
     });
     answers.deny_status = status.or(answers.deny_status);
+    let families = [("x-forwarded", Forwarded::XForwarded), ("x-original", Forwarded::XOriginal)];
+    answers.forwarded =
+        notes.read(&at, "forwarded", |node| scalar::one_of("forwarded", node, &families)).or_default();
     let overrides = fields::limits(notes, &at, "overrides");
     let overrides =
         overrides.into_iter().map(|(units, window)| Limit::brought(name, units, window)).collect();
@@ -251,169 +269,6 @@ fn set(
     }
     let matcher = Matcher::Table(Table::new(attributing.attributes, rows));
     Some(RuleSet { name: name.into(), manner: answers, rules, matcher, overrides })
-}
-
-/// Reads the rules of one set.
-struct RuleReader<'a> {
-    set: &'a str,
-    index: usize,
-    /// The resources that there are, and the lines of their rules.
-    resources: &'a mut BTreeMap<String, usize>,
-    attributing: &'a mut Attributing,
-}
-
-// === impl RuleReader ===
-
-impl RuleReader<'_> {
-    fn rule(&mut self, notes: &mut Notes, node: &Rc<YamlNode>) -> Option<(Rule, super::table::TableRow)> {
-        let at = Fields::read(notes, node, &schema("a rule", " in a rule", RULE))?;
-        let resource = self.resource(notes, &at, node.place);
-        let mut rule = Rule::new(&format!("{}/{}", self.set, self.index), &resource);
-        rule.policy = notes.read(&at, "name", policy_name).is();
-        let limits = fields::limits(notes, &at, "limit");
-        if at.get("limit").is_none() {
-            notes.add(at.place("limit"), format!("limit is missing; wanted {LIMIT}"));
-        }
-        rule.fail = fields::fail(notes, &at);
-        rule.charge = fields::charge(notes, &at);
-        rule.shadow = fields::read_flag(notes, &at, "shadow");
-        rule.stop = fields::read_flag(notes, &at, "stop");
-        rule.ask = fields::read_flag(notes, &at, "ask");
-        rule.cost = self.cost(notes, &at).unwrap_or(Cost::Each(1));
-        let conditions = self.attributing.conditions(notes, &at);
-        let key = self.attributing.key(notes, &at);
-        for (units, window, kind) in kinds(notes, &at, &limits, key.is_empty()) {
-            rule.limit(units, window, kind);
-        }
-        let stop = rule.stop;
-        Some((rule, super::table::TableRow { conditions, key, stop }))
-    }
-
-    fn resource(&mut self, notes: &mut Notes, at: &Fields<'_>, place: Place) -> String {
-        let given = notes.read(at, "resource", |node| {
-            let text = scalar::text("resource", node)?;
-            let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/-_.:@".contains(letter);
-            let fits = !text.is_empty() && text.len() <= 100 && text.chars().all(is_plain);
-            fits.then(|| text.to_owned()).ok_or_else(|| {
-                let shown = scalar::written(node);
-                format!("resource {shown} is none; wanted 1 to 100 letters, digits and any of / - _ . : @")
-            })
-        });
-        let own = || {
-            let mut resource = String::new();
-            name::encode_part(self.set.as_bytes(), &mut resource);
-            format!("{resource}/{}", self.index)
-        };
-        let resource = match given {
-            Reading::Is(resource) => resource,
-            Reading::Absent | Reading::Bad => own(),
-        };
-        if let Some(line) = self.resources.insert(resource.clone(), place.line) {
-            let found = format!("resource {resource} is that of the rule on line {line} already");
-            notes.add(at.place("resource"), found);
-        }
-        resource
-    }
-
-    fn cost(&mut self, notes: &mut Notes, at: &Fields<'_>) -> Option<Cost> {
-        const WANTED: &str =
-            "a whole number, an attribute such as content_length, or a mapping of methods to numbers";
-        let node = at.get("cost")?;
-        let most = notes.read(at, "most", |node| fields::hits("most", node)).or(u32::MAX);
-        match &node.value {
-            YamlValue::Scalar { text, .. } => match fields::hits("cost", node) {
-                Ok(each) => Some(Cost::Each(each)),
-                Err(_) if text.starts_with(|letter: char| letter.is_ascii_alphabetic()) => {
-                    let slot =
-                        self.attributing.slot(text).map_err(|message| notes.add(node.place, message)).ok()?;
-                    Some(Cost::Attribute { slot, most })
-                }
-                Err(_) => {
-                    notes.add(node.place, format!("cost {} is none; wanted {WANTED}", scalar::written(node)));
-                    None
-                }
-            },
-            YamlValue::Map(pairs) => {
-                let mut costs = Vec::new();
-                for (key, value) in pairs {
-                    match scalar::text("a method", key)
-                        .and_then(|method| Ok((method.into(), fields::hits("cost", value)?)))
-                    {
-                        Ok(cost) => costs.push(cost),
-                        Err(message) => notes.add(value.place, message),
-                    }
-                }
-                let slot = self.attributing.slot("method").ok()?;
-                Some(Cost::By { slot, costs })
-            }
-            YamlValue::List(_) => {
-                notes.add(node.place, format!("cost is a list; wanted {WANTED}"));
-                None
-            }
-        }
-    }
-}
-
-/// The limits of a rule with the ways in which they are kept.
-fn kinds(
-    notes: &mut Notes,
-    at: &Fields<'_>,
-    limits: &[(u32, super::Window)],
-    is_keyless: bool,
-) -> Vec<(u32, super::Window, LimitKind)> {
-    let known = [("exact", 0), ("flow", 1), ("shared", 2)];
-    let kind = notes.read(at, "kind", |node| scalar::one_of("kind", node, &known)).or(0);
-    kinds_of(notes, at, limits, (kind, is_keyless))
-}
-
-/// The same of a rule whose kind is 0 for `exact`, 1 for `flow`, 2 for `shared`.
-pub(super) fn kinds_of(
-    notes: &mut Notes,
-    at: &Fields<'_>,
-    limits: &[(u32, super::Window)],
-    (kind, is_keyless): (u8, bool),
-) -> Vec<(u32, super::Window, LimitKind)> {
-    let with =
-        |kind: LimitKind| limits.iter().map(|&(units, window)| (units, window, kind.clone())).collect();
-    if kind != 2 {
-        for field in ["capacity", "hard_limit", "tiers"].into_iter().filter(|field| at.get(field).is_some()) {
-            notes.add(
-                at.place(field),
-                format!("{field} is of limits that doors tell each other of; wanted kind: shared"),
-            );
-        }
-    }
-    match kind {
-        0 => with(LimitKind::Exact),
-        1 => {
-            if !is_keyless {
-                notes.add(
-                    at.place("kind"),
-                    "kind flow has no keys; wanted exact or shared, or a rule without open values",
-                );
-            }
-            if limits.len() > 1 || limits.iter().any(|(_, window)| window.length() != Duration::from_secs(1))
-            {
-                notes.add(at.place("kind"), "kind flow is a rate; wanted one limit with a window of 1s");
-            }
-            with(LimitKind::Flow)
-        }
-        _ => match (fields::shared(notes, at, limits), limits.first()) {
-            (Some(shared), Some(&(units, window))) => vec![(units, window, LimitKind::Shared(shared))],
-            _ => Vec::new(),
-        },
-    }
-}
-
-/// A name of a policy, which goes into fields of answers.
-pub(super) fn policy_name(node: &YamlNode) -> Result<Box<str>, String> {
-    let text = scalar::text("name", node)?;
-    let fits = !text.is_empty()
-        && text.len() <= 100
-        && text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
-    fits.then(|| text.into()).ok_or_else(|| {
-        format!("name {} is none; wanted 1 to 100 printable characters of ASCII", scalar::written(node))
-    })
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ const YEAR: u64 = 365 * 86_400;
 #[must_use]
 pub fn templates(book: &RuleBook) -> String {
     let mut text = String::from(
-        "# Made by `lessor import --templates`: what doors with these rules lease. For root and leaves alike.\n\nresources:\n",
+        "# Made by `lessor import`: what doors with these rules lease. For root and leaves alike.\n\nresources:\n",
     );
     let mut known = BTreeSet::new();
     for set in book.sets() {

@@ -1,0 +1,92 @@
+//! The body of doors: the client that holds the leases, the services that proxies call, and the rules in force.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use lessor_client::Client;
+use lessor_client::internals::clock;
+
+use self::figures::{DoorKind, Figures};
+use self::in_force::InForce;
+use crate::claim::{Call, CallAnswer};
+use crate::rls::Bounds;
+use crate::rules::RuleBook;
+
+mod figures;
+mod http;
+mod in_force;
+mod leases;
+mod listen;
+mod rls;
+
+pub use self::listen::{BadAddress, DoorAddress, ListenFault, Listening};
+
+/// The doors of one process: one client, and so one lease for each resource, for all that is asked through any of them.
+#[derive(Debug)]
+pub struct Doors {
+    client: Client,
+    in_force: ArcSwap<InForce>,
+    figures: Arc<Figures>,
+    bounds: Bounds,
+}
+
+// === impl Doors ===
+
+impl Doors {
+    /// Doors with these rules, over the leases of `client`.
+    #[must_use]
+    pub fn new(client: Client, book: RuleBook) -> Doors {
+        let figures = Arc::new(Figures::default());
+        let in_force = ArcSwap::from_pointee(InForce::new(&client, book, &figures));
+        Doors { client, in_force, figures, bounds: Bounds::default() }
+    }
+
+    /// Puts other rules in force. What is leased for limits that are in both stays.
+    pub fn replace(&self, book: RuleBook) {
+        self.in_force.store(Arc::new(InForce::new(&self.client, book, &self.figures)));
+    }
+
+    /// The version of the rules in force.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.in_force.load().book().version
+    }
+
+    /// Counts a reading of the rules that gave none.
+    pub fn reload_failed(&self) {
+        self.figures.loaded(false);
+    }
+
+    /// The figures of it, as Prometheus reads them.
+    #[must_use]
+    pub fn metrics(&self) -> String {
+        self.figures.page()
+    }
+
+    /// The client whose leases these are.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The longest wait for a call whose caller waits for `timeout`.
+    fn wait(rules: &InForce, timeout: Option<Duration>) -> Duration {
+        let wait = rules.book().wait;
+        timeout.map_or(wait, |timeout| wait.min(timeout / 2))
+    }
+
+    async fn decide(
+        &self,
+        rules: &InForce,
+        call: &Call<'_>,
+        asked: (DoorKind, Option<Duration>),
+    ) -> CallAnswer {
+        let (door, timeout) = asked;
+        let began = clock::now();
+        let answer = call.decide(rules, Doors::wait(rules, timeout)).await;
+        self.figures.answered(door, call, &answer, clock::now().since(began));
+        rules.count(call, &answer);
+        answer
+    }
+}

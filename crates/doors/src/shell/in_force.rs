@@ -1,0 +1,93 @@
+//! Rules in force: what is opened for each of their limits, and what each rule has answered.
+
+use std::sync::OnceLock;
+
+use lessor_client::{Client, Rate, Windows};
+use prometheus_client::metrics::counter::Counter;
+
+use super::figures::{Figures, RuleCounters};
+use crate::claim::{Call, CallAnswer, Claim, Verdict};
+use crate::rules::{Limit, LimitKind, RuleBook};
+
+/// The most keys of a limit that are remembered at a time.
+const MOST_KEYS: usize = 100_000;
+/// From this part of a limit on a request is near it.
+const NEAR: f64 = 0.8;
+
+/// Rules, and what is leased for them.
+#[derive(Debug)]
+pub(super) struct InForce {
+    book: RuleBook,
+    client: Client,
+    opened: Vec<OnceLock<Option<Opened>>>,
+    /// The counters of the rules, by the index of a limit.
+    counters: Vec<RuleCounters>,
+    /// Hits that were charged afterwards and were not there.
+    pub(super) owed: Counter,
+}
+
+/// The handle of a limit.
+#[derive(Clone, Debug)]
+pub(super) enum Opened {
+    /// By keys, each a resource.
+    Windows(Windows),
+    /// A rate; with domains where it is shared.
+    Rate(Rate),
+}
+
+// === impl InForce ===
+
+impl InForce {
+    pub(super) fn new(client: &Client, book: RuleBook, figures: &Figures) -> InForce {
+        let opened = (0..book.limits()).map(|_| OnceLock::new()).collect();
+        let all = book.sets().iter().flat_map(|set| set.limits().map(move |(rule, _)| (&*set.name, rule)));
+        let counters = all.map(|(set, rule)| figures.rule(set, rule)).collect();
+        figures.loaded(true);
+        let owed = figures.owed.clone();
+        InForce { book, client: client.clone(), opened, counters, owed }
+    }
+
+    pub(super) fn book(&self) -> &RuleBook {
+        &self.book
+    }
+
+    /// The handle of a limit, which is opened when it is asked for first; none, once the client is closed.
+    pub(super) fn opened(&self, limit: &Limit) -> Option<&Opened> {
+        self.opened.get(limit.index)?.get_or_init(|| self.open(limit)).as_ref()
+    }
+
+    fn open(&self, limit: &Limit) -> Option<Opened> {
+        let name = &*limit.resource;
+        match &limit.kind {
+            LimitKind::Exact => {
+                let windows = self.client.windows(name).most_keys(MOST_KEYS).max_wait(self.book.wait).open();
+                windows.ok().map(Opened::Windows)
+            }
+            LimitKind::Flow | LimitKind::Shared(_) => {
+                let rate = self.client.rate(name).max_wait(self.book.wait).open();
+                let rate = rate.inspect_err(|fault| tracing::error!(resource = name, %fault, "not opened"));
+                rate.ok().map(Opened::Rate)
+            }
+        }
+    }
+
+    /// Counts the answers of rules.
+    pub(super) fn count(&self, call: &Call<'_>, answer: &CallAnswer) {
+        for (claim, answered) in call.claims.iter().zip(&answer.claims) {
+            let Some(counters) = self.counters.get(claim.limit.index) else { continue };
+            let hits = u64::from(u32::try_from(claim.hits).unwrap_or(u32::MAX));
+            let counter = match answered.verdict {
+                Verdict::NoLease { .. } => &counters.no_lease,
+                Verdict::Over { .. } if !call.refuses(claim, answered) => &counters.shadow,
+                Verdict::Over { .. } => &counters.over,
+                Verdict::Within if is_near(claim, answered.standing.remaining) => &counters.near,
+                Verdict::Within => &counters.within,
+            };
+            counter.inc_by(hits);
+        }
+    }
+}
+
+fn is_near(claim: &Claim<'_>, remaining: u32) -> bool {
+    f64::from(remaining) < f64::from(claim.limit.units) * (1.0 - NEAR)
+}

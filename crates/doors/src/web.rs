@@ -1,0 +1,405 @@
+//! Requests that proxies forward: what is known of the client's request, and how much of it is believed.
+//!
+//! A proxy says in fields of its own what it was asked. Those are believed of peers that are trusted only, and of one family only,
+//! which the set names: nginx passes fields of the other one on as the client has sent them. Nothing is ever taken from the query
+//! of the check itself, as some proxies put the client's query there. A peer that is not trusted is its own client, and all that is
+//! known of it is its address.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, Method};
+use ipnet::IpNet;
+
+use crate::attribute::{Attribute, Attributes, masked};
+use crate::malformed::Malformed;
+
+/// The fields in which a proxy says what it was asked.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Forwarded {
+    /// `X-Forwarded-Method`, `-Uri`, `-Host`, `-Proto` and `-For`, as Traefik and Caddy set them.
+    #[default]
+    XForwarded,
+    /// `X-Original-Method`, `-URI`, `-Host`, `-Proto`, and `X-Real-IP`, as nginx is told to set them.
+    XOriginal,
+}
+
+/// The peers that are believed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Trusted {
+    networks: Vec<IpNet>,
+}
+
+/// A request of a client, as a proxy forwards it.
+#[derive(Clone, Debug)]
+pub struct WebRequest<'a> {
+    headers: &'a HeaderMap,
+    is_trusted: bool,
+    method: Cow<'a, str>,
+    path: Option<String>,
+    query: Option<&'a str>,
+    host: Option<&'a str>,
+    scheme: Option<&'a str>,
+    address: Option<IpAddr>,
+    content_length: Option<&'a str>,
+}
+
+struct Names {
+    method: HeaderName,
+    uri: HeaderName,
+    host: HeaderName,
+    proto: HeaderName,
+    length: HeaderName,
+}
+
+/// The bytes of a path that is looked at.
+const PATH_BYTES: usize = 8 << 10;
+
+// === impl Trusted ===
+
+impl Trusted {
+    /// Those in these networks, and loopback.
+    #[must_use]
+    pub fn new(mut networks: Vec<IpNet>) -> Trusted {
+        let loopback = ["127.0.0.0/8", "::1/128"];
+        networks.extend(loopback.iter().filter_map(|network| network.parse::<IpNet>().ok()));
+        Trusted { networks }
+    }
+
+    /// Whether an address is one of them. A peer without address came over a socket of this machine's file system.
+    #[must_use]
+    pub fn contains(&self, address: Option<IpAddr>) -> bool {
+        address.is_none_or(|address| {
+            self.networks.iter().any(|network| network.contains(&address.to_canonical()))
+        })
+    }
+}
+
+impl Default for Trusted {
+    fn default() -> Trusted {
+        Trusted::new(Vec::new())
+    }
+}
+
+// === impl Forwarded ===
+
+impl Forwarded {
+    fn names(self) -> Names {
+        let name = HeaderName::from_static;
+        match self {
+            Forwarded::XForwarded => Names {
+                method: name("x-forwarded-method"),
+                uri: name("x-forwarded-uri"),
+                host: name("x-forwarded-host"),
+                proto: name("x-forwarded-proto"),
+                length: name("x-forwarded-content-length"),
+            },
+            Forwarded::XOriginal => Names {
+                method: name("x-original-method"),
+                uri: name("x-original-uri"),
+                host: name("x-original-host"),
+                proto: name("x-original-proto"),
+                length: name("x-original-content-length"),
+            },
+        }
+    }
+}
+
+// === impl WebRequest ===
+
+impl<'a> WebRequest<'a> {
+    /// The request that a peer forwards in these fields.
+    ///
+    /// # Errors
+    /// When a field stands there twice, is no text, or too long.
+    pub fn read(
+        (method, headers): (&'a Method, &'a HeaderMap),
+        peer: Option<IpAddr>,
+        forwarded: Forwarded,
+        trusted: &Trusted,
+    ) -> Result<WebRequest<'a>, Malformed> {
+        let own = Cow::Borrowed(method.as_str());
+        let mut request = WebRequest {
+            headers,
+            is_trusted: trusted.contains(peer),
+            method: own,
+            path: None,
+            query: None,
+            host: None,
+            scheme: None,
+            address: peer,
+            content_length: None,
+        };
+        if !request.is_trusted {
+            return Ok(request);
+        }
+        let names = forwarded.names();
+        if let Some(method) = one(headers, &names.method)? {
+            request.method = Cow::Borrowed(method);
+        }
+        if let Some(uri) = one(headers, &names.uri)? {
+            if uri.len() > PATH_BYTES {
+                let found = format!("is of {} bytes", uri.len());
+                return Err(Malformed {
+                    field: names.uri.to_string(),
+                    found,
+                    wanted: format!("at most {PATH_BYTES}"),
+                });
+            }
+            let (path, query) = uri.split_once('?').map_or((uri, None), |(path, query)| (path, Some(query)));
+            request.path = Some(normalised(path));
+            request.query = query;
+        }
+        request.host = one(headers, &names.host)?.or(one(headers, &http::header::HOST)?);
+        request.scheme = one(headers, &names.proto)?;
+        request.content_length = one(headers, &names.length)?;
+        request.address = match forwarded {
+            Forwarded::XForwarded => client(headers, peer, trusted),
+            Forwarded::XOriginal => {
+                let real = one(headers, &HeaderName::from_static("x-real-ip"))?;
+                real.and_then(|address| address.trim().parse().ok()).or(peer)
+            }
+        };
+        Ok(request)
+    }
+
+    /// The time for which a trusted peer waits, as `X-Lessor-Timeout` says it in milliseconds.
+    ///
+    /// # Errors
+    /// When it is no number.
+    pub fn timeout(&self) -> Result<Option<Duration>, Malformed> {
+        let name = HeaderName::from_static("x-lessor-timeout");
+        if !self.is_trusted {
+            return Ok(None);
+        }
+        let Some(text) = one(self.headers, &name)? else { return Ok(None) };
+        let millis = text.parse().map_err(|_| Malformed {
+            field: name.to_string(),
+            found: format!("is {:?}", text.chars().take(40).collect::<String>()),
+            wanted: "milliseconds, as in 20".to_owned(),
+        })?;
+        Ok(Some(Duration::from_millis(millis)))
+    }
+}
+
+impl Attributes for WebRequest<'_> {
+    fn value(&self, attribute: &Attribute) -> Option<Cow<'_, str>> {
+        let believed = |name: &str| {
+            let value = self.headers.get(name).filter(|_| self.is_trusted)?;
+            Some(String::from_utf8_lossy(value.as_bytes()))
+        };
+        match attribute {
+            Attribute::Method => Some(Cow::Borrowed(&self.method)),
+            Attribute::Path => self.path.as_deref().map(Cow::Borrowed),
+            Attribute::Host => self.host.map(Cow::Borrowed),
+            Attribute::Scheme => self.scheme.map(Cow::Borrowed),
+            Attribute::Query(name) => parameter(self.query?, name),
+            Attribute::Header(name) => believed(name),
+            Attribute::Cookie(name) => {
+                let cookies =
+                    self.headers.get(http::header::COOKIE).filter(|_| self.is_trusted)?.to_str().ok()?;
+                let pairs = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
+                pairs.into_iter().find(|(known, _)| *known == &**name).map(|(_, value)| Cow::Borrowed(value))
+            }
+            Attribute::Authenticated => believed("authorization").map(|_| Cow::Borrowed("true")),
+            Attribute::RemoteAddress(bits) => self.address.map(|address| {
+                Cow::Owned(match bits {
+                    Some(bits) => masked(address, *bits),
+                    None => address.to_canonical().to_string(),
+                })
+            }),
+            Attribute::ContentLength => self.content_length.map(Cow::Borrowed),
+            Attribute::Entry(_) => None,
+        }
+    }
+}
+
+/// The value of a field that may stand there once.
+fn one<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, Malformed> {
+    let wrong = |found: &str| Malformed {
+        field: name.to_string(),
+        found: found.to_owned(),
+        wanted: "one field of printable characters".to_owned(),
+    };
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(_), Some(_)) => Err(wrong("stands there twice")),
+        (Some(value), None) => value.to_str().map(Some).map_err(|_| wrong("has other characters")),
+    }
+}
+
+/// The last address in `X-Forwarded-For` that is not itself trusted: what stands before it, the client may have written.
+fn client(headers: &HeaderMap, peer: Option<IpAddr>, trusted: &Trusted) -> Option<IpAddr> {
+    let lines = headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok());
+    let hops: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
+    let mut last = peer;
+    for hop in hops.into_iter().rev() {
+        let Ok(address) = hop.parse() else { break };
+        last = Some(address);
+        if !trusted.contains(last) {
+            break;
+        }
+    }
+    last
+}
+
+/// The value of a parameter of a query, decoded.
+fn parameter<'q>(query: &'q str, name: &str) -> Option<Cow<'q, str>> {
+    let pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    let (_, value) = pairs.into_iter().find(|(known, _)| decoded(known, true) == name)?;
+    Some(Cow::Owned(decoded(value, true)))
+}
+
+/// A path as rules see it: decoded once, without empty parts and dots, so that `/api/../api/x` is no way round.
+#[must_use]
+pub fn normalised(path: &str) -> String {
+    let path = decoded(path, false);
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    let mut normal = String::with_capacity(path.len() + 1);
+    for part in &parts {
+        normal.push('/');
+        normal.push_str(part);
+    }
+    let ends_open = path.ends_with('/') || path.ends_with("/.") || path.ends_with("/..");
+    if parts.is_empty() || ends_open {
+        normal.push('/');
+    }
+    normal
+}
+
+/// A text with what is percent-encoded decoded; what is not well encoded stays as it is.
+fn decoded(text: &str, is_query: bool) -> String {
+    let digit =
+        |byte: Option<&u8>| byte.and_then(|byte| (*byte as char).to_digit(16)).map(|digit| digit as u8);
+    let bytes = text.as_bytes();
+    let mut read = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let pair = digit(bytes.get(at + 1)).zip(digit(bytes.get(at + 2)));
+        match (byte, pair) {
+            (b'%', Some((high, low))) => {
+                read.push(high << 4 | low);
+                at += 3;
+                continue;
+            }
+            (b'+', _) if is_query => read.push(b' '),
+            (byte, _) => read.push(byte),
+        }
+        at += 1;
+    }
+    String::from_utf8_lossy(&read).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
+        fields.iter().map(|&(name, value)| (HeaderName::from_static(name), value.parse().unwrap())).fold(
+            HeaderMap::new(),
+            |mut headers, (name, value)| {
+                headers.append(name, value);
+                headers
+            },
+        )
+    }
+
+    fn value(
+        fields: &[(&'static str, &'static str)],
+        peer: &str,
+        forwarded: Forwarded,
+        name: &str,
+    ) -> Result<Option<String>, String> {
+        let headers = headers(fields);
+        let trusted = Trusted::new(vec!["10.0.0.0/8".parse().unwrap()]);
+        let request = WebRequest::read((&Method::GET, &headers), peer.parse().ok(), forwarded, &trusted);
+        let request = request.map_err(|fault| fault.to_string())?;
+        Ok(request.value(&Attribute::new(name).unwrap()).map(Cow::into_owned))
+    }
+
+    #[test]
+    fn paths_are_decoded_once_and_there_is_no_way_round() {
+        for (path, wanted) in [
+            ("/api/x", "/api/x"),
+            ("//api///x/", "/api/x/"),
+            ("/api/../admin/./x", "/admin/x"),
+            ("/%2e%2e/%61pi/%2E/x", "/api/x"),
+            ("/a%252e%252e/b", "/a%2e%2e/b"),
+            ("/api%2fx", "/api/x"),
+            ("/../../..", "/"),
+            ("", "/"),
+            ("/a/..", "/"),
+            ("/100%", "/100%"),
+            ("/%ff", "/\u{fffd}"),
+        ] {
+            assert_eq!(normalised(path), wanted, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_trusted_peer_says_what_it_was_asked_in_the_fields_of_its_family() {
+        let fields = [
+            ("x-forwarded-uri", "/a/%2e%2e/b?q=1%202&cost=0"),
+            ("x-forwarded-method", "PUT"),
+            ("x-original-uri", "/free"),
+            ("x-real-ip", "192.0.2.9"),
+            ("cookie", "id=7; plan=gold"),
+            ("x-tenant", "acme"),
+        ];
+        let of = |name: &str| value(&fields, "10.0.0.1", Forwarded::XForwarded, name).unwrap();
+        assert_eq!(of("path").as_deref(), Some("/b"));
+        assert_eq!(of("method").as_deref(), Some("PUT"));
+        assert_eq!(of("query.q").as_deref(), Some("1 2"));
+        assert_eq!(of("cookie.plan").as_deref(), Some("gold"));
+        assert_eq!(of("header.x-tenant").as_deref(), Some("acme"));
+        assert_eq!((of("authenticated"), of("content_length"), of("entry.x")), (None, None, None));
+        let of = |name: &str| value(&fields, "10.0.0.1", Forwarded::XOriginal, name).unwrap();
+        assert_eq!(
+            (of("path").as_deref(), of("remote_address").as_deref()),
+            (Some("/free"), Some("192.0.2.9"))
+        );
+        let of = |name: &str| value(&fields, "192.0.2.1", Forwarded::XForwarded, name).unwrap();
+        assert_eq!((of("path"), of("header.x-tenant"), of("cookie.id")), (None, None, None));
+        assert_eq!(
+            (of("method").as_deref(), of("remote_address").as_deref()),
+            (Some("GET"), Some("192.0.2.1"))
+        );
+    }
+
+    #[test]
+    fn the_client_is_the_last_hop_that_is_not_trusted() {
+        let client = |chain: &'static [(&'static str, &'static str)], peer: &str| {
+            value(chain, peer, Forwarded::XForwarded, "remote_address").unwrap()
+        };
+        let forged = &[("x-forwarded-for", "1.1.1.1, 192.0.2.7"), ("x-forwarded-for", "10.0.0.5")];
+        assert_eq!(client(forged, "10.0.0.1").as_deref(), Some("192.0.2.7"));
+        assert_eq!(
+            client(&[("x-forwarded-for", "garbage, 10.0.0.5")], "10.0.0.1").as_deref(),
+            Some("10.0.0.5")
+        );
+        assert_eq!(client(&[], "10.0.0.1").as_deref(), Some("10.0.0.1"));
+        assert_eq!(client(&[("x-forwarded-for", "::ffff:192.0.2.7")], "::1").as_deref(), Some("192.0.2.7"));
+        assert_eq!(client(&[("x-forwarded-for", "1.1.1.1")], "192.0.2.1").as_deref(), Some("192.0.2.1"));
+    }
+
+    #[test]
+    fn a_field_that_stands_there_twice_is_malformed() {
+        let twice = [("x-forwarded-uri", "/free"), ("x-forwarded-uri", "/paid")];
+        assert_eq!(
+            value(&twice, "10.0.0.1", Forwarded::XForwarded, "path").unwrap_err(),
+            "x-forwarded-uri stands there twice; wanted one field of printable characters"
+        );
+        assert_eq!(value(&twice, "10.0.0.1", Forwarded::XOriginal, "path"), Ok(None));
+    }
+}

@@ -1,0 +1,5 @@
+//! Doors over sockets, with a server that leases what their rules ask for.
+
+mod house;
+mod service;
+mod templates;
