@@ -5,7 +5,9 @@
 
 pub mod answer;
 pub mod attribute;
+pub mod check;
 pub mod claim;
+pub mod grant;
 pub mod malformed;
 pub mod name;
 pub mod pattern;

@@ -28,6 +28,15 @@ pub(crate) struct Hits {
 /// The bytes of the values that make a key.
 pub(crate) type KeyValues<'v> = SmallVec<[&'v [u8]; 8]>;
 
+// === impl Hits ===
+
+impl Hits {
+    /// Those of a request that has no parts.
+    pub(crate) fn whole(hits: u64) -> Hits {
+        Hits { hits, is_negative: false, descriptor: 0 }
+    }
+}
+
 // === impl Reader ===
 
 impl<'b> Reader<'b> {

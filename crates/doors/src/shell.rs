@@ -1,15 +1,17 @@
 //! The body of doors: the client that holds the leases, the services that proxies call, and the rules in force.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use lessor_client::Client;
 use lessor_client::internals::clock;
+use lessor_proto::Time;
 
 use self::figures::{DoorKind, Figures};
 use self::in_force::InForce;
 use crate::claim::{Call, CallAnswer};
+use crate::grant::{GrantKey, Seal, SettledGrants};
 use crate::rls::Bounds;
 use crate::rules::RuleBook;
 
@@ -18,6 +20,7 @@ mod http;
 mod in_force;
 mod leases;
 mod listen;
+mod program;
 mod rls;
 
 pub use self::listen::{BadAddress, DoorAddress, ListenFault, Listening};
@@ -29,6 +32,14 @@ pub struct Doors {
     in_force: ArcSwap<InForce>,
     figures: Arc<Figures>,
     bounds: Bounds,
+    grants: Grants,
+}
+
+/// The grants of this process.
+#[derive(Debug)]
+struct Grants {
+    key: GrantKey,
+    settled: Mutex<SettledGrants>,
 }
 
 // === impl Doors ===
@@ -39,7 +50,7 @@ impl Doors {
     pub fn new(client: Client, book: RuleBook) -> Doors {
         let figures = Arc::new(Figures::default());
         let in_force = ArcSwap::from_pointee(InForce::new(&client, book, &figures));
-        Doors { client, in_force, figures, bounds: Bounds::default() }
+        Doors { client, in_force, figures, bounds: Bounds::default(), grants: Grants::new() }
     }
 
     /// Puts other rules in force. What is leased for limits that are in both stays.
@@ -88,5 +99,21 @@ impl Doors {
         self.figures.answered(door, call, &answer, clock::now().since(began));
         rules.count(call, &answer);
         answer
+    }
+}
+
+// === impl Grants ===
+
+impl Grants {
+    /// Grants under a key that is drawn.
+    fn new() -> Grants {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).expect("the system has random bytes");
+        Grants { key: GrantKey::new(bytes), settled: Mutex::default() }
+    }
+
+    /// Whether a grant is settled for the first time.
+    fn is_first(&self, seal: Seal, now: Time) -> bool {
+        self.settled.lock().unwrap_or_else(PoisonError::into_inner).settle(seal, now)
     }
 }

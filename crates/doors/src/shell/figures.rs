@@ -38,6 +38,8 @@ pub(super) struct RuleCounters {
 pub(super) enum DoorKind {
     Rls,
     Json,
+    Check,
+    Program,
 }
 
 /// The answer to a request.

@@ -1,20 +1,24 @@
-//! The routes over HTTP: the rate limit service as JSON, health and figures.
+//! The routes over HTTP: the check of proxies, the calls of programs, the rate limit service as JSON, health and figures.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Path, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
-use http::{StatusCode, header};
+use axum::routing::{any, get, post};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use lessor_envoy_proto::Code;
 
 use super::Doors;
 use super::figures::{AnswerLabel, DoorKind};
 use super::listen::Readiness;
 use super::rls::RlsOutcome;
+use crate::check::{ProgramRequest, Settlement, WebAnswer};
+use crate::malformed::Malformed;
 use crate::rls::json;
+use crate::web::WebRequest;
 
 /// The bytes that a body may have.
 const BODY_BYTES: usize = 64 << 10;
@@ -26,13 +30,88 @@ pub(super) struct Routed {
     pub(super) readiness: Readiness,
 }
 
+/// The peer of a connection; without an address it came over a socket of the file system.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PeerAddress(pub(super) Option<IpAddr>);
+
 pub(super) fn routes(routed: Routed) -> Router {
     Router::new()
+        .route("/check/{set}", any(check))
+        .route("/v1/settle", post(settle))
+        .route("/v1/{set}", post(program))
         .route("/json", post(rate_limit))
         .route("/healthcheck", get(health))
         .route("/metrics", get(metrics))
         .layer(DefaultBodyLimit::max(BODY_BYTES))
         .with_state(routed)
+}
+
+/// The check of a proxy. Its body is not read, nor its own query.
+async fn check(
+    State(routed): State<Routed>,
+    ConnectInfo(peer): ConnectInfo<PeerAddress>,
+    Path(set): Path<String>,
+    method: Method,
+    headers: HeaderMap,
+) -> Response {
+    let doors = &routed.doors;
+    let rules = doors.in_force.load_full();
+    let Some(set) = rules.book().set(&set) else { return no_set(doors, DoorKind::Check, &set) };
+    let forwarded = set.manner.forwarded;
+    let request = match WebRequest::read((&method, &headers), peer.0, forwarded, &rules.book().trusted) {
+        Ok(request) => request,
+        Err(fault) => return malformed(doors, DoorKind::Check, &fault),
+    };
+    match doors.check(&rules, set, &request).await {
+        Ok(answer) => answer.into_response(),
+        Err(fault) => malformed(doors, DoorKind::Check, &fault),
+    }
+}
+
+/// The call of a program.
+async fn program(
+    State(routed): State<Routed>,
+    ConnectInfo(peer): ConnectInfo<PeerAddress>,
+    Path(set): Path<String>,
+    body: Bytes,
+) -> Response {
+    let doors = &routed.doors;
+    let rules = doors.in_force.load_full();
+    if !rules.book().trusted.contains(peer.0) {
+        return stranger();
+    }
+    let Some(set) = rules.book().set(&set) else { return no_set(doors, DoorKind::Program, &set) };
+    let request: ProgramRequest = match serde_json::from_slice(&body) {
+        Ok(request) => request,
+        Err(fault) => return unreadable(doors, &fault),
+    };
+    match doors.program(&rules, set, &request).await {
+        Ok((status, answer)) => {
+            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            (status, axum::Json(answer)).into_response()
+        }
+        Err(fault) => malformed(doors, DoorKind::Program, &fault),
+    }
+}
+
+/// The settlement of a grant.
+async fn settle(
+    State(routed): State<Routed>,
+    ConnectInfo(peer): ConnectInfo<PeerAddress>,
+    body: Bytes,
+) -> Response {
+    let doors = &routed.doors;
+    if !doors.in_force.load().book().trusted.contains(peer.0) {
+        return stranger();
+    }
+    let settlement: Settlement = match serde_json::from_slice(&body) {
+        Ok(settlement) => settlement,
+        Err(fault) => return unreadable(doors, &fault),
+    };
+    match doors.settle(&settlement) {
+        true => StatusCode::NO_CONTENT.into_response(),
+        false => (StatusCode::GONE, "the grant is unknown, late or settled already\n").into_response(),
+    }
 }
 
 /// The request of the rate limit service as JSON.
@@ -68,7 +147,39 @@ async fn metrics(State(routed): State<Routed>) -> Response {
     ([(header::CONTENT_TYPE, kind)], routed.doors.metrics()).into_response()
 }
 
+/// An address that is not there is noticed with the first request.
+fn no_set(doors: &Doors, door: DoorKind, set: &str) -> Response {
+    doors.figures.request(door, "", AnswerLabel::NoSet);
+    (StatusCode::NOT_FOUND, format!("there is no set {:?}\n", set.chars().take(100).collect::<String>()))
+        .into_response()
+}
+
+fn malformed(doors: &Doors, door: DoorKind, fault: &Malformed) -> Response {
+    doors.figures.request(door, "", AnswerLabel::Malformed);
+    (StatusCode::BAD_REQUEST, format!("{fault}\n")).into_response()
+}
+
 fn unreadable(doors: &Doors, fault: &serde_json::Error) -> Response {
     doors.figures.request(DoorKind::Json, "", AnswerLabel::Malformed);
     (StatusCode::BAD_REQUEST, format!("{fault}\n")).into_response()
+}
+
+fn stranger() -> Response {
+    (StatusCode::FORBIDDEN, "the peer is not trusted; wanted one of those that the rules name\n")
+        .into_response()
+}
+
+// === impl WebAnswer ===
+
+impl IntoResponse for WebAnswer {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(self.body.into());
+        *response.status_mut() = StatusCode::from_u16(self.status).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
+        for (name, value) in self.fields {
+            if let Ok(value) = HeaderValue::try_from(value) {
+                response.headers_mut().insert(HeaderName::from_static(name), value);
+            }
+        }
+        response
+    }
 }

@@ -2,11 +2,14 @@
 
 use std::sync::OnceLock;
 
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
 use lessor_client::{Client, Rate, Windows};
 use prometheus_client::metrics::counter::Counter;
 
 use super::figures::{Figures, RuleCounters};
-use crate::claim::{Call, CallAnswer, Claim, Verdict};
+use crate::claim::{Call, CallAnswer, Claim, Leases, Verdict};
+use crate::grant::LimitMark;
 use crate::rules::{Limit, LimitKind, RuleBook};
 
 /// The most keys of a limit that are remembered at a time.
@@ -22,6 +25,8 @@ pub(super) struct InForce {
     opened: Vec<OnceLock<Option<Opened>>>,
     /// The counters of the rules, by the index of a limit.
     counters: Vec<RuleCounters>,
+    /// The limits by their marks, as sets and places in them.
+    marks: HashMap<LimitMark, (usize, usize), FixedState>,
     /// Hits that were charged afterwards and were not there.
     pub(super) owed: Counter,
 }
@@ -44,7 +49,12 @@ impl InForce {
         let counters = all.map(|(set, rule)| figures.rule(set, rule)).collect();
         figures.loaded(true);
         let owed = figures.owed.clone();
-        InForce { book, client: client.clone(), opened, counters, owed }
+        let marks = book.sets().iter().enumerate().flat_map(|(set, rules)| {
+            let marks = rules.limits().map(|(_, limit)| LimitMark::of(limit));
+            marks.enumerate().map(move |(place, mark)| (mark, (set, place)))
+        });
+        let marks = marks.collect();
+        InForce { book, client: client.clone(), opened, counters, marks, owed }
     }
 
     pub(super) fn book(&self) -> &RuleBook {
@@ -54,6 +64,22 @@ impl InForce {
     /// The handle of a limit, which is opened when it is asked for first; none, once the client is closed.
     pub(super) fn opened(&self, limit: &Limit) -> Option<&Opened> {
         self.opened.get(limit.index)?.get_or_init(|| self.open(limit)).as_ref()
+    }
+
+    /// The limit of that mark, if it is in these rules.
+    pub(super) fn marked(&self, mark: LimitMark) -> Option<&Limit> {
+        let &(set, place) = self.marks.get(&mark)?;
+        self.book.sets()[set].limits().nth(place).map(|(_, limit)| limit)
+    }
+
+    /// The hits of a key that can be had here at this moment.
+    pub(super) fn at_hand(&self, limit: &Limit, key: &str) -> u32 {
+        match self.opened(limit) {
+            Some(Opened::Windows(windows)) => {
+                windows.usage(key).map_or(limit.units, |usage| usage.leased.saturating_sub(usage.uses))
+            }
+            Some(Opened::Rate(_)) | None => self.standing(limit, key).remaining,
+        }
     }
 
     fn open(&self, limit: &Limit) -> Option<Opened> {

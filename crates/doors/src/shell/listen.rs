@@ -8,6 +8,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::connect_info::Connected;
+use axum::serve::IncomingStream;
 use lessor_client::internals::clock;
 use lessor_envoy_proto::rate_limit_service_server::RateLimitServiceServer;
 use tokio::net::{TcpListener, UnixListener};
@@ -17,7 +19,7 @@ use tokio_stream::wrappers::{TcpListenerStream, UnixListenerStream};
 use tonic_health::server::HealthReporter;
 
 use super::Doors;
-use super::http::{Routed, routes};
+use super::http::{PeerAddress, Routed, routes};
 use super::rls::RlsService;
 
 /// The address of a door: `HOST:PORT`, or `unix:PATH`.
@@ -152,12 +154,12 @@ impl Listening {
         let ended = self.readiness.clone().ended();
         let bound = match bind(address).await? {
             Bound::Port(listener, bound) => {
-                let service = router.into_make_service();
+                let service = router.into_make_service_with_connect_info::<PeerAddress>();
                 self.spawn(async { axum::serve(listener, service).with_graceful_shutdown(ended).await });
                 bound
             }
             Bound::Path(listener, path) => {
-                let service = router.into_make_service();
+                let service = router.into_make_service_with_connect_info::<PeerAddress>();
                 self.spawn(async { axum::serve(listener, service).with_graceful_shutdown(ended).await });
                 self.sockets.push(path);
                 address.clone()
@@ -233,5 +235,19 @@ async fn clear(path: &Path) -> io::Result<()> {
             Ok(_) => Err(io::Error::new(io::ErrorKind::AddrInUse, "somebody listens there")),
             Err(_) => std::fs::remove_file(path),
         },
+    }
+}
+
+// === impl PeerAddress ===
+
+impl Connected<IncomingStream<'_, TcpListener>> for PeerAddress {
+    fn connect_info(stream: IncomingStream<'_, TcpListener>) -> PeerAddress {
+        PeerAddress(Some(stream.remote_addr().ip()))
+    }
+}
+
+impl Connected<IncomingStream<'_, UnixListener>> for PeerAddress {
+    fn connect_info(_: IncomingStream<'_, UnixListener>) -> PeerAddress {
+        PeerAddress(None)
     }
 }
