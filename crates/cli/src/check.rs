@@ -1,5 +1,7 @@
 //! `lessor check`: everything that is wrong with a configuration, with its place.
 
+mod doors;
+
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -13,6 +15,8 @@ use lessor_server::access::{Access, Stance};
 use lessor_server::repository::{Domains, Repository, SafeCapacity, SharePolicy, SmallLeases, Template};
 use lessor_server::shell::source::{self, Document, LoadError};
 
+use self::doors::DoorChecks;
+
 /// Leases from this length on are longer than most who run servers would wait.
 const LONG_LEASE: Duration = Duration::from_secs(86_400);
 
@@ -21,11 +25,13 @@ const LONG_LEASE: Duration = Duration::from_secs(86_400);
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     /// The files, each by itself; - is standard input
-    #[arg(required_unless_present = "access")]
+    #[arg(required_unless_present_any = ["access", "doors", "ratelimit"])]
     file: Vec<PathBuf>,
     /// A file with rules of access, which is validated as well
     #[arg(long, value_name = "FILE")]
     access: Vec<PathBuf>,
+    #[command(flatten)]
+    doors: DoorChecks,
 }
 
 // === impl Check ===
@@ -34,6 +40,7 @@ impl Check {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let mut outcomes: Vec<_> = self.file.iter().map(|file| check(file)).collect();
         outcomes.extend(self.access.iter().map(|file| check_access(file)));
+        outcomes.extend(self.doors.run(&self.file));
         let all = outcomes.len();
         if all == 1 {
             return outcomes.remove(0);

@@ -8,10 +8,12 @@ mod can;
 mod check;
 mod demo;
 mod doctor;
+mod doors;
 mod exit;
 mod explain;
 mod get;
 mod http;
+mod import;
 mod log;
 mod manual;
 mod office;
@@ -48,6 +50,10 @@ enum Command {
     Serve(Box<serve::Serve>),
     /// Watch a tree of servers, a dozen clients and a real HTTP target with a limit, in one process
     Demo(demo::Demo),
+    /// Answer proxies that ask for limits (Envoy, nginx and others), out of leases of a server
+    Doors(Box<doors::OpenDoors>),
+    /// Print the templates that a server needs for rules of doors
+    Import(import::Import),
     /// Ask a server for capacity, once or until interrupted
     Get(get::Get),
     /// Say everything that is wrong with a configuration
@@ -108,6 +114,8 @@ fn main() -> ExitCode {
     let outcome = match Lessor::parse().command {
         Command::Serve(serve) => run(serve.run()),
         Command::Demo(demo) => run(demo.run()),
+        Command::Doors(doors) => run(doors.run()),
+        Command::Import(import) => import.run(),
         Command::Get(get) => run(get.run()),
         Command::Check(check) => check.run(),
         Command::Can(can) => can.run(),

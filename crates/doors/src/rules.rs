@@ -11,6 +11,7 @@ use crate::web::{Forwarded, Trusted};
 
 pub mod document;
 mod fields;
+pub mod kept;
 mod limits;
 pub mod matcher;
 pub mod ratelimit;

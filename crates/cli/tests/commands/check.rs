@@ -7,6 +7,10 @@ async fn every_configuration_of_the_repository_is_valid() {
     let mut count = 0;
     for entry in std::fs::read_dir(repository_file("configs")).unwrap() {
         let path = entry.unwrap().path();
+        // Those of doors have a test of their own.
+        if path.is_dir() {
+            continue;
+        }
         let is_access = path.file_name().is_some_and(|name| name == "access.yaml");
         let flags: &[&str] = if is_access { &["--access"] } else { &[] };
         let arguments = [&["check"], flags, &[path.to_str().unwrap()]].concat();

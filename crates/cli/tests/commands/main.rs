@@ -35,7 +35,7 @@ async fn fail(arguments: &[&str]) -> String {
 #[tokio::test]
 async fn help_names_every_command() {
     let help = succeed(&["--help"]).await;
-    for command in ["serve", "demo", "get", "check", "status"] {
+    for command in ["serve", "demo", "doors", "import", "get", "check", "status"] {
         assert!(help.contains(&format!("\n  {command} ")), "no {command} in\n{help}");
         let help = succeed(&[command, "--help"]).await;
         assert!(help.contains(&format!("Usage: lessor {command}")), "{help}");
@@ -145,7 +145,7 @@ async fn a_reader_who_has_had_enough_is_no_fault() {
 
 #[tokio::test]
 async fn shells_and_man_know_every_command() {
-    let commands = ["serve", "demo", "get", "check", "status", "sim"];
+    let commands = ["serve", "demo", "doors", "import", "get", "check", "status", "sim"];
     for shell in ["bash", "fish", "zsh"] {
         let text = succeed(&["completions", shell]).await;
         assert!(commands.iter().all(|command| text.contains(command)), "{shell}");

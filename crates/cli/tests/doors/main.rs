@@ -1,0 +1,11 @@
+//! Doors as processes, with a server that leases: what proxies are told, over Envoy's service and over HTTP, and how it fails.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[path = "../house/mod.rs"]
+mod house;
+
+mod bad_input;
+mod envoy;
+mod front;
+mod nginx;
