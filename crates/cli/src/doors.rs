@@ -36,6 +36,9 @@ pub(crate) struct OpenDoors {
     /// Where to serve checks over HTTP, the rate limit service as JSON, /healthcheck and /metrics
     #[arg(long, env = "LESSOR_DOORS_HTTP", value_name = "HOST:PORT")]
     http: Option<DoorAddress>,
+    /// Connections that a door takes at a time; others wait. Peers that the rules do not trust have a quarter of them
+    #[arg(long, env = "LESSOR_DOORS_CONNECTIONS", value_name = "N", default_value_t = 4_096, value_parser = connections)]
+    connections: usize,
     /// The client id; made up without it, and no two processes may have one
     #[arg(long, env = "LESSOR_DOORS_ID", value_name = "NAME")]
     id: Option<String>,
@@ -128,7 +131,7 @@ impl OpenDoors {
     }
 
     async fn open(&self, doors: &Arc<Doors>) -> anyhow::Result<Listening> {
-        let mut listening = Listening::new(Arc::clone(doors));
+        let mut listening = Listening::new(Arc::clone(doors), self.connections);
         for address in self.rls.iter().chain(&self.http) {
             if let DoorAddress::Port(address) = address
                 && !address.ip().is_loopback()
@@ -170,6 +173,12 @@ impl OpenDoors {
             }
         }
     }
+}
+
+/// A number of connections.
+fn connections(text: &str) -> Result<usize, String> {
+    let number: Option<usize> = text.parse().ok().filter(|number| (4..=1_000_000).contains(number));
+    number.ok_or_else(|| "wanted a number from 4 to 1000000".to_owned())
 }
 
 /// The number of sets and limits, in words, and the edition where there is one.

@@ -15,6 +15,7 @@ use crate::grant::{GrantKey, Seal, SettledGrants};
 use crate::rls::Bounds;
 use crate::rules::RuleBook;
 
+mod connection;
 mod figures;
 mod http;
 mod in_force;

@@ -118,10 +118,22 @@ impl Default for ServiceFiles {
     }
 }
 
+/// The longest wait that rules may say.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// The longest wait of an answer: no more than proxies and the door over HTTP have patience for.
+fn wait_of(node: &YamlNode) -> Result<Duration, String> {
+    let wait = scalar::time("wait", node)?;
+    match wait <= LONGEST_WAIT {
+        true => Ok(wait),
+        false => Err(format!("wait {} is too long; wanted at most 30s", scalar::written(node))),
+    }
+}
+
 fn contents(notes: &mut Notes, root: &YamlNode) -> Option<DoorsFile> {
     let top = Fields::read(notes, root, &Schema { hint: hint_at_top, ..schema(FILE, "", TOP) })?;
     let version = notes.read(&top, "version", |node| scalar::whole("version", node, 0.0, VERSION)).or(0.0);
-    let wait = notes.read(&top, "wait", |node| scalar::time("wait", node)).or(WAIT);
+    let wait = notes.read(&top, "wait", wait_of).or(WAIT);
     let trusted = trusted(notes, &top);
     let mut sets = Vec::new();
     if let Some(node) = top.get("sets") {

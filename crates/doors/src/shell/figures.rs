@@ -21,6 +21,7 @@ pub(super) struct Figures {
     rules: Family<RuleLabels, Counter>,
     loads: Family<LoadLabel, Counter>,
     pub(super) owed: Counter,
+    turned_away: Counter,
 }
 
 /// The counters of a rule.
@@ -104,6 +105,7 @@ impl Default for Figures {
             rules: Family::default(),
             loads: Family::default(),
             owed: Counter::default(),
+            turned_away: Counter::default(),
         };
         let registry = &mut figures.registry;
         registry.register("lessor_door_requests", "Requests through doors", figures.requests.clone());
@@ -120,11 +122,21 @@ impl Default for Figures {
             "Hits charged afterwards that were not there",
             figures.owed.clone(),
         );
+        registry.register(
+            "lessor_door_turned_away",
+            "Connections of peers that are not trusted for which there was no place",
+            figures.turned_away.clone(),
+        );
         figures
     }
 }
 
 impl Figures {
+    /// A connection was closed at once, as there was no place for a stranger.
+    pub(super) fn turned_away(&self) {
+        self.turned_away.inc();
+    }
+
     /// The page.
     pub(super) fn page(&self) -> String {
         let mut page = String::new();

@@ -1,17 +1,26 @@
 //! The routes over HTTP: the check of proxies, the calls of programs, the rate limit service as JSON, health and figures.
 
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{ConnectInfo, DefaultBodyLimit, Path, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Path, Request, State};
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use lessor_envoy_proto::Code;
+use tokio::task::JoinSet;
+use tower_layer::Layer as _;
 
 use super::Doors;
+use super::connection::{DoorConnection, DoorListener};
 use super::figures::{AnswerLabel, DoorKind};
 use super::listen::Readiness;
 use super::rls::RlsOutcome;
@@ -22,6 +31,12 @@ use crate::web::WebRequest;
 
 /// The bytes that a body may have.
 const BODY_BYTES: usize = 64 << 10;
+
+/// The time in which the head of a request comes, also of the next one on a connection: longer than proxies keep one that is idle
+/// (nginx 60 s), so that they are the ones who close it.
+const HEAD: Duration = Duration::from_secs(75);
+/// The time in which a request has come with its body, and is answered. No rule lets an answer wait for longer.
+const REQUEST: Duration = Duration::from_secs(60);
 
 /// The state of the routes.
 #[derive(Clone, Debug)]
@@ -43,7 +58,52 @@ pub(super) fn routes(routed: Routed) -> Router {
         .route("/healthcheck", get(health))
         .route("/metrics", get(metrics))
         .layer(DefaultBodyLimit::max(BODY_BYTES))
+        .layer(from_fn(in_time))
         .with_state(routed)
+}
+
+/// Serves HTTP/1 until it ends. Requests under way are answered.
+pub(super) async fn serve(mut listener: DoorListener, router: Router, readiness: Readiness) {
+    let (mut connections, mut ended) = (JoinSet::new(), pin!(readiness.clone().ended()));
+    loop {
+        tokio::select! {
+            () = &mut ended => break,
+            connection = listener.accept() => {
+                connections.spawn(converse(connection, router.clone(), readiness.clone()));
+            }
+            Some(_) = connections.join_next() => {}
+        }
+    }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}
+
+/// Serves one connection.
+async fn converse(connection: DoorConnection, router: Router, readiness: Readiness) {
+    let service = axum::Extension(ConnectInfo(connection.peer())).layer(router);
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .serve_connection(TokioIo::new(connection), TowerToHyperService::new(service));
+    let mut served = pin!(served);
+    tokio::select! {
+        // Errors of a peer are its own affair.
+        _ = &mut served => return,
+        () = readiness.ended() => {}
+    }
+    served.as_mut().graceful_shutdown();
+    let _ = served.await;
+}
+
+/// The answer to a request that comes within its time.
+async fn in_time(request: Request, next: Next) -> Response {
+    match tokio::time::timeout(REQUEST, next.run(request)).await {
+        Ok(answer) => answer,
+        Err(_) => {
+            let late = format!("the request took longer than {} s to come\n", REQUEST.as_secs());
+            (StatusCode::REQUEST_TIMEOUT, late).into_response()
+        }
+    }
 }
 
 /// The check of a proxy. Its body is not read, nor its own query.

@@ -8,18 +8,16 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::connect_info::Connected;
-use axum::serve::IncomingStream;
 use lessor_client::internals::clock;
 use lessor_envoy_proto::rate_limit_service_server::RateLimitServiceServer;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio_stream::wrappers::{TcpListenerStream, UnixListenerStream};
 use tonic_health::server::HealthReporter;
 
 use super::Doors;
-use super::http::{PeerAddress, Routed, routes};
+use super::connection::{DoorListener, DoorPlaces, DoorSocket};
+use super::http::{self, Routed, routes};
 use super::rls::RlsService;
 
 /// The address of a door: `HOST:PORT`, or `unix:PATH`.
@@ -48,6 +46,7 @@ pub struct ListenFault {
 #[derive(Debug)]
 pub struct Listening {
     doors: Arc<Doors>,
+    connections: usize,
     readiness: Readiness,
     health: HealthReporter,
     services: JoinSet<()>,
@@ -59,6 +58,11 @@ pub struct Listening {
 /// Whether requests are welcome, and when to end.
 #[derive(Clone, Debug)]
 pub(super) struct Readiness(watch::Sender<bool>);
+
+/// The interval at which a silent connection of HTTP/2 is pinged, and the time that it has for its answer.
+const KEEP_ALIVE: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(10)];
+/// Requests under way on one connection.
+const STREAMS: u32 = 1_000;
 
 // === impl DoorAddress ===
 
@@ -90,7 +94,7 @@ impl Readiness {
         *self.0.borrow()
     }
 
-    async fn ended(self) {
+    pub(super) async fn ended(self) {
         let mut changes = self.0.subscribe();
         // The sender is here, so there is one.
         let _ = changes.wait_for(|is_serving| !is_serving).await;
@@ -100,11 +104,12 @@ impl Readiness {
 // === impl Listening ===
 
 impl Listening {
-    /// No door yet.
+    /// No door yet. Each that is opened takes so many connections at a time.
     #[must_use]
-    pub fn new(doors: Arc<Doors>) -> Listening {
+    pub fn new(doors: Arc<Doors>, connections: usize) -> Listening {
         Listening {
             doors,
+            connections,
             readiness: Readiness(watch::Sender::new(true)),
             health: HealthReporter::new(),
             services: JoinSet::new(),
@@ -123,24 +128,18 @@ impl Listening {
             tonic_health::server::HealthService::from_health_reporter(self.health.clone()),
         );
         let router = tonic::transport::Server::builder()
-            .http2_keepalive_interval(Some(Duration::from_secs(30)))
+            .http2_keepalive_interval(Some(KEEP_ALIVE[0]))
+            .http2_keepalive_timeout(Some(KEEP_ALIVE[1]))
+            .max_concurrent_streams(Some(STREAMS))
             .add_service(health)
             .add_service(RlsService::server(Arc::clone(&self.doors)));
         let ended = self.readiness.clone().ended();
-        let bound = match bind(address).await? {
-            Bound::Port(listener, bound) => {
-                let incoming = TcpListenerStream::new(listener);
-                self.spawn(router.serve_with_incoming_shutdown(incoming, ended));
-                bound
-            }
-            Bound::Path(listener, path) => {
-                let incoming = UnixListenerStream::new(listener);
-                self.spawn(router.serve_with_incoming_shutdown(incoming, ended));
-                self.sockets.push(path);
-                address.clone()
-            }
-        };
-        self.bound.push(bound.clone());
+        let (listener, bound) = self.listen(address).await?;
+        let incoming = futures_util::stream::unfold(listener, |mut listener| async {
+            let connection = listener.accept().await;
+            Some((Ok::<_, io::Error>(connection), listener))
+        });
+        self.spawn(router.serve_with_incoming_shutdown(incoming, ended));
         Ok(bound)
     }
 
@@ -150,23 +149,21 @@ impl Listening {
     /// When it cannot be had.
     pub async fn open_http(&mut self, address: &DoorAddress) -> Result<DoorAddress, ListenFault> {
         let routed = Routed { doors: Arc::clone(&self.doors), readiness: self.readiness.clone() };
-        let router = routes(routed);
-        let ended = self.readiness.clone().ended();
-        let bound = match bind(address).await? {
-            Bound::Port(listener, bound) => {
-                let service = router.into_make_service_with_connect_info::<PeerAddress>();
-                self.spawn(async { axum::serve(listener, service).with_graceful_shutdown(ended).await });
-                bound
-            }
-            Bound::Path(listener, path) => {
-                let service = router.into_make_service_with_connect_info::<PeerAddress>();
-                self.spawn(async { axum::serve(listener, service).with_graceful_shutdown(ended).await });
-                self.sockets.push(path);
-                address.clone()
-            }
-        };
-        self.bound.push(bound.clone());
+        let (listener, bound) = self.listen(address).await?;
+        let ended = self.readiness.clone();
+        self.services.spawn(http::serve(listener, routes(routed), ended));
         Ok(bound)
+    }
+
+    /// Listens at an address.
+    async fn listen(&mut self, address: &DoorAddress) -> Result<(DoorListener, DoorAddress), ListenFault> {
+        let (socket, bound) = bind(address).await?;
+        if let DoorAddress::Path(path) = &bound {
+            self.sockets.push(path.clone());
+        }
+        self.bound.push(bound.clone());
+        let places = DoorPlaces::new(self.connections);
+        Ok((DoorListener::new(socket, places, Arc::clone(&self.doors)), bound))
     }
 
     /// The addresses of its doors.
@@ -201,23 +198,18 @@ impl Listening {
     }
 }
 
-enum Bound {
-    Port(TcpListener, DoorAddress),
-    Path(UnixListener, PathBuf),
-}
-
-async fn bind(address: &DoorAddress) -> Result<Bound, ListenFault> {
+async fn bind(address: &DoorAddress) -> Result<(DoorSocket, DoorAddress), ListenFault> {
     let wrong = |fault| ListenFault { address: address.clone(), fault };
     match address {
         DoorAddress::Port(port) => {
             let listener = TcpListener::bind(port).await.map_err(wrong)?;
             let bound = listener.local_addr().map_err(wrong)?;
-            Ok(Bound::Port(listener, DoorAddress::Port(bound)))
+            Ok((DoorSocket::Tcp(listener), DoorAddress::Port(bound)))
         }
         DoorAddress::Path(path) => {
             clear(path).await.map_err(wrong)?;
             let listener = UnixListener::bind(path).map_err(wrong)?;
-            Ok(Bound::Path(listener, path.clone()))
+            Ok((DoorSocket::Unix(listener), address.clone()))
         }
     }
 }
@@ -235,19 +227,5 @@ async fn clear(path: &Path) -> io::Result<()> {
             Ok(_) => Err(io::Error::new(io::ErrorKind::AddrInUse, "somebody listens there")),
             Err(_) => std::fs::remove_file(path),
         },
-    }
-}
-
-// === impl PeerAddress ===
-
-impl Connected<IncomingStream<'_, TcpListener>> for PeerAddress {
-    fn connect_info(stream: IncomingStream<'_, TcpListener>) -> PeerAddress {
-        PeerAddress(Some(stream.remote_addr().ip()))
-    }
-}
-
-impl Connected<IncomingStream<'_, UnixListener>> for PeerAddress {
-    fn connect_info(_: IncomingStream<'_, UnixListener>) -> PeerAddress {
-        PeerAddress(None)
     }
 }

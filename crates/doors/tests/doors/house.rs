@@ -63,7 +63,7 @@ impl House {
         let server = server(directory.path(), &templates(&book)).await;
         let client = Client::builder(server.address().to_string()).id("doors").build().expect("a client");
         let doors = Arc::new(Doors::new(client.clone(), book));
-        let mut listening = Listening::new(Arc::clone(&doors));
+        let mut listening = Listening::new(Arc::clone(&doors), 100);
         let anywhere: DoorAddress = "127.0.0.1:0".parse().expect("an address");
         let rls = listening.open_rls(&anywhere).await.expect("a port").to_string();
         let http = listening.open_http(&anywhere).await.expect("a port").to_string();

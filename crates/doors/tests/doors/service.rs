@@ -119,7 +119,7 @@ async fn without_a_lease_it_is_an_error_and_no_limit() {
     .await;
     let client = lessor_client::Client::builder(server.address().to_string()).build().expect("a client");
     let doors = std::sync::Arc::new(lessor_doors::shell::Doors::new(client, book));
-    let mut listening = lessor_doors::shell::Listening::new(doors);
+    let mut listening = lessor_doors::shell::Listening::new(doors, 100);
     let port = listening.open_rls(&"127.0.0.1:0".parse().expect("it")).await.expect("a port");
     let mut rls = connect(&port.to_string()).await;
     for domain in ["mongo", "mongo", "shared", "shared"] {
