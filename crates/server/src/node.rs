@@ -68,7 +68,7 @@ pub use self::recalls::{NotRecalled, RecallStatus, RecalledLease};
 use self::resources::Resources;
 pub use self::scan::StatusScan;
 pub use self::seizures::SeizedLease;
-pub use self::status::{NodeStatus, ResourceRow, RowOrder, StatusQuery, Tally};
+pub use self::status::{NodeStatus, OtherResources, ResourceRow, RowOrder, StatusQuery, Tally};
 use self::tenure::Tenure;
 use self::terms::{heartbeat, longest};
 

@@ -96,7 +96,7 @@ pub(crate) use self::retry::{PROMPT, SOON};
 pub(crate) use self::slab::Slot;
 pub(crate) use self::status::RankedHolder;
 pub use self::status::{HolderStatus, ResourceStatus};
-pub use crate::domain_sync::{DomainStatus, DomainsStatus};
+pub use crate::domain_sync::{DomainStatus, DomainTierStatus, DomainsStatus};
 
 /// One resource and everybody who holds or wants some of it.
 #[derive(Clone, Debug)]

@@ -26,7 +26,7 @@ use super::subscribers::Subscribers;
 use crate::mutation::{self, Rules};
 use crate::streams::Peer;
 
-pub use self::status::{DomainStatus, DomainsStatus};
+pub use self::status::{DomainStatus, DomainTierStatus, DomainsStatus};
 pub(super) use self::walks::SLICE;
 
 /// The most domains of a resource that are told of; more are left to each client alone.

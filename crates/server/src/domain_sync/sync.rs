@@ -7,7 +7,7 @@ use lessor_client::internals::domain::Policies;
 use lessor_proto::message::{DomainNews, DomainReport, Hello};
 use lessor_proto::{ResourceId, Time};
 
-use super::shared::{DomainsStatus, SLICE, SharedDomains};
+use super::shared::{DomainStatus, DomainsStatus, SLICE, SharedDomains};
 use crate::mutation::Rules;
 use crate::streams::{Peer, PeerTable};
 
@@ -201,6 +201,19 @@ impl DomainSync {
     pub fn is_hot(&self, resource: &str, domain: &str) -> bool {
         let shared = self.resources.get(resource).and_then(|shared| shared.domains.as_ref());
         shared.is_some_and(|domains| domains.hot.contains(domain))
+    }
+
+    /// The names of the hot domains of a resource, those with the least left first, at most `most` of them.
+    #[must_use]
+    pub fn ranked(&self, now: Time, resource: &str, most: usize) -> Vec<Arc<str>> {
+        let domains = self.resources.get(resource).and_then(|shared| shared.domains.as_ref());
+        domains.map_or_else(Vec::new, |domains| domains.ranked(now, most))
+    }
+
+    /// The status of one domain of a resource, if it is told of.
+    #[must_use]
+    pub fn domain(&self, now: Time, resource: &str, name: &str) -> Option<DomainStatus> {
+        self.resources.get(resource)?.domains.as_ref()?.one_status(now, name)
     }
 
     /// The status of the domains of a resource, with at most `most` of them one by one; nothing where no client has

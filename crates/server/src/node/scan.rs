@@ -11,7 +11,7 @@ use std::collections::btree_set::IntoIter;
 use lessor_proto::{Epoch, ResourceId, Time};
 
 use self::choice::Choice;
-use super::{Node, NodeStatus, ResourceRow, RowOrder, StatusQuery};
+use super::{Node, NodeStatus, OtherResources, ResourceRow, RowOrder, StatusQuery};
 use crate::resource::{RankedHolder, Resource, Slot};
 
 /// A status of which a part is made.
@@ -23,6 +23,8 @@ pub struct StatusScan {
     stage: ScanStage,
     /// The resources that are shown, with their names.
     rows: Vec<(ResourceId, ResourceRow)>,
+    /// Those that are not shown, as one.
+    others: Option<OtherResources>,
     /// Holders that may still be shown.
     holders: usize,
 }
@@ -77,7 +79,8 @@ impl StatusScan {
     #[must_use]
     pub fn new(query: StatusQuery) -> StatusScan {
         let stage = ScanStage::Resources(ResourceCursor::default());
-        StatusScan { query, epoch: Epoch::default(), stage, rows: Vec::new(), holders: MOST_SHOWN }
+        let epoch = Epoch::default();
+        StatusScan { query, epoch, stage, rows: Vec::new(), others: None, holders: MOST_SHOWN }
     }
 
     /// The choice of what it shows.
@@ -98,7 +101,10 @@ impl StatusScan {
             self.stage = match std::mem::replace(&mut self.stage, ScanStage::Nothing) {
                 ScanStage::Resources(cursor) => self.show_resources(now, node, cursor, &mut work),
                 ScanStage::Choice(mut choice) => match choice.step(node, &self.query, &mut work) {
-                    Some(names) => ScanStage::Chosen(names.into_iter()),
+                    Some((names, others)) => {
+                        self.others = Some(others);
+                        ScanStage::Chosen(names.into_iter())
+                    }
                     None => ScanStage::Choice(choice),
                 },
                 ScanStage::Chosen(names) => self.show_chosen(now, node, names, &mut work),
@@ -107,7 +113,7 @@ impl StatusScan {
                 ScanStage::Nothing => {
                     let rows = std::mem::take(&mut self.rows);
                     let resources = rows.into_iter().map(|(_, row)| row).collect();
-                    return Some(NodeStatus { resources, ..node.figures(now) });
+                    return Some(NodeStatus { resources, others: self.others, ..node.figures(now) });
                 }
             };
         }

@@ -20,6 +20,8 @@ pub struct StatusQuery {
     pub order: RowOrder,
     /// The number of holders to show of each; not more than ten thousand in all.
     pub holders: usize,
+    /// The number of hot domains to show of each.
+    pub domains: usize,
 }
 
 /// The order in which resources are chosen where not all are shown.
@@ -57,6 +59,20 @@ pub struct NodeStatus {
     pub overrides: Vec<OverrideStatus>,
     /// Those that were asked for.
     pub resources: Vec<ResourceRow>,
+    /// All that matched and are not among them, where the busiest were chosen.
+    pub others: Option<OtherResources>,
+}
+
+/// Resources that are not shown one by one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+#[cfg_attr(feature = "shell", derive(serde::Serialize))]
+pub struct OtherResources {
+    /// The number of them.
+    pub resources: usize,
+    /// Holders, counted once for each that they hold or want.
+    pub holders: usize,
+    /// The number of those of which more is out than a lowered capacity allows.
+    pub in_debt: usize,
 }
 
 /// A resource as it stands at this node: what binds the node itself beside what its holders see.
@@ -126,6 +142,17 @@ pub(super) fn epoch_as_number<S: serde::Serializer>(epoch: &Epoch, serializer: S
     serializer.serialize_u64(epoch.0)
 }
 
+// === impl OtherResources ===
+
+impl OtherResources {
+    /// Counts these as well.
+    pub(super) fn add(&mut self, more: OtherResources) {
+        self.resources += more.resources;
+        self.holders += more.holders;
+        self.in_debt += more.in_debt;
+    }
+}
+
 // === impl StatusQuery ===
 
 impl StatusQuery {
@@ -141,12 +168,20 @@ impl StatusQuery {
         resources: 1_000,
         order: RowOrder::Busiest,
         holders: 0,
+        domains: 0,
     };
 }
 
 impl Default for StatusQuery {
     fn default() -> StatusQuery {
-        StatusQuery { resource: None, matching: None, resources: 100, order: RowOrder::ByName, holders: 100 }
+        StatusQuery {
+            resource: None,
+            matching: None,
+            resources: 100,
+            order: RowOrder::ByName,
+            holders: 100,
+            domains: 100,
+        }
     }
 }
 
@@ -162,7 +197,7 @@ impl Node {
                 break status;
             }
         };
-        self.sharing.describe(now, &mut status, query.holders);
+        self.sharing.describe(now, &mut status, query.domains);
         status
     }
 
@@ -179,6 +214,7 @@ impl Node {
             tally: self.counters.tally,
             overrides: self.orders.overrides.status(now),
             resources: Vec::new(),
+            others: None,
         }
     }
 
@@ -233,6 +269,7 @@ impl NodeStatus {
             tally: Tally::default(),
             overrides: Vec::new(),
             resources: Vec::new(),
+            others: None,
         }
     }
 }

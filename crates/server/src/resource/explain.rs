@@ -256,7 +256,7 @@ impl Resource {
 }
 
 /// Those of one priority together, the greatest first.
-fn gathered(bands: impl Iterator<Item = BandShare>) -> Vec<BandShare> {
+pub(super) fn gathered(bands: impl Iterator<Item = BandShare>) -> Vec<BandShare> {
     let mut all: Vec<BandShare> = Vec::new();
     for band in bands {
         match all.iter_mut().find(|known| known.priority == band.priority) {

@@ -88,6 +88,11 @@ impl Resource {
         if missing >= self.terms.grain() { missing } else { Amount::ZERO }
     }
 
+    /// The number of its holders.
+    pub(crate) fn holders_in_all(&self) -> usize {
+        self.holders.children().len()
+    }
+
     /// Its place among those that are shown.
     pub(crate) fn prominence(&self) -> Prominence {
         Prominence {

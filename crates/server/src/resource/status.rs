@@ -6,6 +6,7 @@ use compact_str::CompactString;
 use lessor_proto::message::HolderKind;
 use lessor_proto::{Amount, Incarnation, ResourceId, Time};
 
+use super::explain::{self, BandShare};
 use super::holders::Child;
 use super::{Resource, SharePolicy, Slot};
 use crate::domain_sync::DomainsStatus;
@@ -83,7 +84,12 @@ pub struct HolderStatus {
     pub heard_seconds_ago: f64,
     /// Whether another life of the same id has appeared since.
     pub superseded: bool,
+    /// Its demands where there are several: one by one if they are few, and else those of each priority as one.
+    pub bands: Vec<BandShare>,
 }
+
+/// Demands of one holder that are shown one by one.
+const MOST_DEMANDS: usize = 32;
 
 /// A holder by the order in which holders are shown: those with the most first, and else by their names.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -172,7 +178,22 @@ impl Resource {
             ends_in_seconds: child.account().last_end().map_or(0.0, |end| end.since(now).as_secs_f64()),
             heard_seconds_ago: now.since(child.last.basis).as_secs_f64(),
             superseded: child.flags.superseded,
+            bands: self.shown_bands(child),
         }
+    }
+
+    fn shown_bands(&self, child: &Child) -> Vec<BandShare> {
+        let count = child.demands().iter().count();
+        if count < 2 {
+            return Vec::new();
+        }
+        let bands = child.demands().iter().map(|demand| BandShare {
+            priority: demand.priority,
+            wants: demand.wants,
+            weight: demand.weight.into(),
+            share: if child.is_withdrawn() { 0.0 } else { self.share_of(&demand) },
+        });
+        if count > MOST_DEMANDS { explain::gathered(bands) } else { bands.collect() }
     }
 
     fn state(&self, now: Time, slot: Slot, child: &Child, share: f64) -> &'static str {

@@ -102,11 +102,15 @@ impl BoundAdmin {
         matches!(self.address, AdminAddress::Unix(_))
     }
 
-    /// The listener, its pages, and what to keep for as long as they are served.
-    pub(super) fn open(self, rooms: Rooms) -> (Incoming, Router, ServedAdmin) {
+    /// The listener, its pages with `more` of them, and what to keep for as long as they are served.
+    pub(super) fn open(self, rooms: Rooms, more: Router) -> (Incoming, Router, ServedAdmin) {
         let BoundAdmin { incoming, address, audit, levers, file } = self;
         let service = AdminService::new(rooms, levers, Arc::clone(&audit), PLACES);
-        (incoming, service.router(), ServedAdmin { address, audit, _file: file })
+        (
+            incoming,
+            foreign_pages::guard(more).merge(service.router()),
+            ServedAdmin { address, audit, _file: file },
+        )
     }
 }
 

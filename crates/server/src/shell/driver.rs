@@ -196,7 +196,7 @@ impl Driver {
     }
 
     /// The program that this is, and the node with the servers above it.
-    pub(super) fn identity(&self) -> (&Build, &str, &[Arc<str>]) {
+    pub fn identity(&self) -> (&Build, &str, &[Arc<str>]) {
         self.identity.named()
     }
 

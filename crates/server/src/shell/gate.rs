@@ -83,6 +83,20 @@ impl Gate {
         &self.denials
     }
 
+    /// Whether the caller of a request with these headers and extensions may act as `role` on `resource`, or on all of them.
+    ///
+    /// # Errors
+    /// When it may not, or has shown a token that cannot be taken.
+    pub fn admit_operator(
+        self: &Arc<Gate>,
+        (headers, extensions): (&HeaderMap, &Extensions),
+        role: Role,
+        resource: Option<&ResourceId>,
+    ) -> Result<(), Refusal> {
+        let Some(visit) = self.visit(headers, extensions)? else { return Ok(()) };
+        visit.operator(role, resource)
+    }
+
     /// The number of times that the rules or keys have changed.
     pub(super) fn edition(&self) -> u64 {
         self.edition.load(Ordering::Acquire)

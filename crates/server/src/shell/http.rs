@@ -80,14 +80,13 @@ struct PageRooms {
     metrics: Arc<Metrics>,
 }
 
-/// All pages.
+/// All pages but `/`.
 pub(super) fn router(driver: Arc<Driver>, gate: Arc<Gate>, certificates: Arc<Certificates>) -> Router {
     let metrics = Metrics::new(Arc::clone(&driver))
         .with(GateFigures(Arc::clone(&gate)))
         .with(CertificateFigures(certificates));
     let metrics = Arc::new(metrics);
     Router::new()
-        .route("/", get(|| async { INDEX }))
         .route("/healthz", get(alive))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics_text))
@@ -96,6 +95,11 @@ pub(super) fn router(driver: Arc<Driver>, gate: Arc<Gate>, certificates: Arc<Cer
         .route("/v1/tree", get(looks::tree))
         .route("/v1/find", get(looks::find))
         .with_state(PageRooms { driver, gate, metrics })
+}
+
+/// The page at `/` of a server that has no more pages than its own.
+pub(super) fn index() -> Router {
+    Router::new().route("/", get(|| async { INDEX }))
 }
 
 /// The same for those who have shown who they are. Others are served nothing but what probes ask for, as these have no
@@ -111,7 +115,8 @@ pub(super) fn for_the_known(pages: Router) -> Router {
     ))
 }
 
-const INDEX: &str = "lessor\n\n\
+/// The pages of a server, as text.
+pub const INDEX: &str = "lessor\n\n\
     /status   who has what: JSON; ?resource=NAME&matching=GLOB&order=busiest&resources=N&holders=N\n\
     /v1/explain  why a client gets what it gets: JSON; ?resource=NAME&client=ID\n\
     /v1/tree  all nodes below, with their busiest resources: JSON; ?resources=N&matching=GLOB\n\
@@ -182,10 +187,8 @@ fn may_see(rooms: &PageRooms, request: &Request, resource: Option<&str>) -> Resu
 
 /// Whether whoever calls may act as `role` on `resource`, or on all of them.
 fn may(rooms: &PageRooms, request: &Request, role: Role, resource: Option<&str>) -> Result<(), Refusal> {
-    let visit = rooms.gate.visit(request.headers(), request.extensions());
-    let Some(visit) = visit? else { return Ok(()) };
     let resource = resource.and_then(|name| ResourceId::new(name, usize::MAX).ok());
-    visit.operator(role, resource.as_ref())
+    rooms.gate.admit_operator((request.headers(), request.extensions()), role, resource.as_ref())
 }
 
 fn refused_page(refusal: &Refusal) -> Response {
@@ -225,6 +228,7 @@ async fn status(
     let query = StatusQuery {
         resources: asked.resources.unwrap_or(default.resources),
         holders: asked.holders.unwrap_or(default.holders),
+        domains: asked.holders.unwrap_or(default.domains),
         order: match asked.order {
             Some(StatusOrder::Busiest) => RowOrder::Busiest,
             Some(StatusOrder::Name) | None => default.order,

@@ -11,6 +11,7 @@ use super::admin::AdminOptions;
 use super::build::Build;
 use super::driver;
 use super::etcd::{self, Election, EtcdOptions, TemplateWatch};
+use super::more_pages::MorePages;
 use super::random;
 use super::tls::TlsOptions;
 use crate::access::Access;
@@ -65,6 +66,8 @@ pub struct ServerOptions {
     pub auth_keys: Option<TokenKeys>,
     /// The port of operators; absent: there is none.
     pub admin: Option<AdminOptions>,
+    /// More pages than its own; absent: there are none.
+    pub pages: Option<MorePages>,
     /// The program that this is, for those who watch it.
     pub build: Build,
     /// The longest pause of the runtime: after that the process is said to be not alive.
@@ -118,6 +121,7 @@ impl ServerOptions {
             access: None,
             auth_keys: None,
             admin: None,
+            pages: None,
             build: Build::default(),
             longest_pause: driver::LONGEST_PAUSE,
             meter: None,

@@ -21,6 +21,7 @@ use super::bodies::Bodies;
 use super::driver::Driver;
 use super::etcd::{Election, ElectionStartError, RevisionStore, TemplateWatch};
 use super::gate::Gate;
+use super::more_pages::{MadePages, PageParts};
 use super::options::ServerOptions;
 use super::port::PortService;
 use super::port_name::Port;
@@ -140,7 +141,8 @@ impl Server {
         let places = PortPlaces::new(&options, &budgets, &driver);
         let mut start = Start { driver, gate, certificates, places, budgets, stopped, tasks: Vec::new() };
 
-        let pages = start.serve_capacity(&options, main, plain).await;
+        let more = start.more_pages(&options);
+        let pages = start.serve_capacity(&options, (main, plain), more.public).await;
         start.keep_node();
         let templates = options.templates.take();
         let store = templates.as_ref().map(|templates| Arc::clone(&templates.store));
@@ -154,7 +156,7 @@ impl Server {
         if let Some(bound) = http {
             start.serve_pages(bound, pages)?;
         }
-        let admin = admin.map(|bound| start.serve_operators(bound, resign, store));
+        let admin = admin.map(|bound| start.serve_operators(bound, (resign, store), more.admin));
 
         let Start { driver, gate, certificates, tasks, .. } = start;
         let admin_address = admin.as_ref().map(|served| display(&served.address));
@@ -190,16 +192,28 @@ impl Start {
         self.certificates.server.as_ref().map(|tls| HandshakeGuard::new(Arc::clone(tls), port))
     }
 
+    /// The pages beside those of the server itself, with that at `/`.
+    fn more_pages(&self, options: &ServerOptions) -> MadePages {
+        let (driver, gate) = (Arc::clone(&self.driver), Arc::clone(&self.gate));
+        let certificates = Arc::clone(&self.certificates);
+        let parts = PageParts { driver, gate, certificates, stopped: self.stopped.clone() };
+        match &options.pages {
+            Some(more) => more.make(parts),
+            None => MadePages { public: http::index(), admin: Router::new() },
+        }
+    }
+
     /// Serves gRPC and HTTP, on a plain port as well if there is one. Returns the pages, which another port may serve too.
     async fn serve_capacity(
         &mut self,
         options: &ServerOptions,
-        (main, _): BoundPort,
-        plain: Option<BoundPort>,
+        ((main, _), plain): (BoundPort, Option<BoundPort>),
+        more: Router,
     ) -> Router {
         let (driver, gate, lines) =
             (Arc::clone(&self.driver), Arc::clone(&self.gate), Arc::new(Lines::default()));
         let pages = http::router(Arc::clone(&driver), Arc::clone(&gate), Arc::clone(&self.certificates));
+        let pages = pages.merge(more);
         let (request_time, bytes) = (options.request_time, options.request_bytes);
         let (capacity, routes, health) =
             grpc::routes(Arc::clone(&driver), gate, Arc::clone(&lines), bytes).await;
@@ -264,15 +278,16 @@ impl Start {
     fn serve_operators(
         &mut self,
         bound: BoundAdmin,
-        resign: Option<mpsc::Sender<HandOver>>,
-        store: Option<Arc<RevisionStore>>,
+        (resign, store): (Option<mpsc::Sender<HandOver>>, Option<Arc<RevisionStore>>),
+        more: Router,
     ) -> ServedAdmin {
         let places =
             Places::new(Port::Admin, admin::PLACES, admin::PLACES_PER_ORIGIN, &self.budgets, &self.driver);
         let (driver, gate, certificates) =
             (Arc::clone(&self.driver), Arc::clone(&self.gate), Arc::clone(&self.certificates));
         let guard = if bound.is_local() { None } else { self.guard(Port::Admin) };
-        let (incoming, pages, served) = bound.open(Rooms { driver, gate, certificates, resign, store });
+        let rooms = Rooms { driver, gate, certificates, resign, store };
+        let (incoming, pages, served) = bound.open(rooms, more);
         self.spawn(http::serve(Acceptor::new(incoming, places, guard), pages, self.stopped.clone()));
         served
     }

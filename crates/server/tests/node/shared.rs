@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::message::{DomainNews, Up};
-use lessor_server::resource::DomainStatus;
+use lessor_server::resource::{DomainStatus, DomainTierStatus};
 
 use super::holders::resource;
 use super::square::{PACE, Square, of_tiers, policies};
@@ -248,6 +248,19 @@ fn the_status_shows_those_with_the_least_left() {
         hits_in_tier: 9,
         tier_limit: 10,
         cooling_seconds: None,
+        refused_by: None,
+        refused_seconds: None,
+        tiers: vec![DomainTierStatus {
+            policy: 1,
+            tier: 1,
+            limit: 10,
+            hits: 9,
+            window_seconds: 10.0,
+            active_seconds: 60.0,
+            cooldown_seconds: 0.0,
+            state: "current",
+            ends_in_seconds: Some(60.0),
+        }],
     };
     assert_eq!(status.busiest, [busy]);
     let all: Vec<_> = square.status(10).busiest.into_iter().map(|row| (row.domain, row.clients)).collect();

@@ -234,7 +234,7 @@ impl Square {
     }
 
     pub(crate) fn status(&self, most: usize) -> DomainsStatus {
-        let query = StatusQuery { holders: most, ..StatusQuery::default() };
+        let query = StatusQuery { holders: most, domains: most, ..StatusQuery::default() };
         let mut rows = self.node.status(self.now, &query).resources;
         rows.pop().expect("a resource").resource.domains.expect("its clients tell each other")
     }

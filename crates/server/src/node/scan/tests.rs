@@ -97,13 +97,28 @@ fn where_not_all_are_shown_the_busiest_are() {
     for (holders, &of) in busy.iter().enumerate() {
         (1..=holders + 1).for_each(|holder| ask(&mut node, holder, of, 1.0));
     }
-    let query = StatusQuery { resources: 10, order: RowOrder::Busiest, holders: 0, ..StatusQuery::default() };
+    let query = StatusQuery {
+        resources: 10,
+        order: RowOrder::Busiest,
+        holders: 0,
+        domains: 0,
+        ..StatusQuery::default()
+    };
     let (taken, status) = slices(&node, &query);
     assert!(taken > 5, "{taken} slices");
     let shown: Vec<&str> = status.resources.iter().map(|row| row.resource.resource.as_str()).collect();
     let expected: Vec<String> = busy.iter().map(|&number| resource(number).to_string()).collect();
     assert_eq!(shown, expected, "in the order of their names");
     assert_eq!(status.resources_in_all, 3_000);
+    let others = status.others.expect("the busiest were chosen");
+    let holders: usize = status.resources.iter().map(|row| row.resource.clients).sum();
+    let in_all: usize = node
+        .status(at(2), &StatusQuery { resources: 3_000, ..query.clone() })
+        .resources
+        .iter()
+        .map(|row| row.resource.clients)
+        .sum();
+    assert_eq!((others.resources, others.holders + holders), (2_990, in_all));
     let all = node.status(at(2), &StatusQuery { resources: 3_000, ..query });
     assert_eq!(all.resources.len(), 3_000);
 }

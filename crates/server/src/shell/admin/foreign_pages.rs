@@ -2,8 +2,12 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use axum::Router;
+use axum::extract::Request;
 use axum::http::header;
 use axum::http::request::Parts;
+use axum::middleware::{self, Next};
+use axum::response::Response;
 use lessor_proto::Identity;
 
 use super::problem::{ActProblem, shown};
@@ -43,6 +47,18 @@ pub(super) fn check_host(head: &Parts, caller: &Caller) -> Result<(), ActProblem
         "Host: found {found}; wanted an IP address or localhost, with any port, as the call comes in plain"
     );
     Err(ActProblem::new(403, detail))
+}
+
+/// The same pages for those only who call by such a host.
+pub(super) fn guard(pages: Router) -> Router {
+    pages.layer(middleware::from_fn(async |request: Request, next: Next| {
+        let (head, body) = request.into_parts();
+        let caller = head.extensions.get::<Caller>().cloned().unwrap_or_else(Caller::unknown);
+        match check_host(&head, &caller) {
+            Ok(()) => next.run(Request::from_parts(head, body)).await,
+            Err(problem) => Response::from(problem),
+        }
+    }))
 }
 
 #[cfg(test)]

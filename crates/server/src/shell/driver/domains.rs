@@ -19,6 +19,8 @@ use crate::node::{Peer, PeerTable};
 
 /// Messages that are made under the lock at a time.
 const TURN: usize = 16;
+/// Domains that are shown under the lock at a time.
+const SHOWN: usize = 64;
 /// The longest sleep of the task.
 const LONGEST: Duration = Duration::from_secs(3_600);
 
@@ -61,9 +63,18 @@ impl DomainRoom {
         DomainRoom { floor: Mutex::new(floor), notifier: Notify::new() }
     }
 
-    /// The status of the domains of a resource, with at most `most` of them one by one.
+    /// The status of the domains of a resource, with at most `most` of them one by one: of a few at a time, as others want the
+    /// lock as well.
     pub(super) fn status(&self, resource: &str, most: usize) -> Option<DomainsStatus> {
-        self.with_state(|floor, now| floor.sync.status(now, resource, most))
+        let mut status = self.with_state(|floor, now| floor.sync.status(now, resource, 0))?;
+        let names = self.with_state(|floor, now| floor.sync.ranked(now, resource, most));
+        for names in names.chunks(SHOWN) {
+            status.busiest.extend(self.with_state(|floor, now| {
+                let one = |name: &Arc<str>| floor.sync.domain(now, resource, name);
+                names.iter().filter_map(one).collect::<Vec<_>>()
+            }));
+        }
+        Some(status)
     }
 
     /// Something of the stream `key`, unless that is of an earlier epoch.
@@ -147,6 +158,13 @@ impl Driver {
         self.domains.with_stream(key, |sync, now, peer| {
             sync.handle(now, DomainEvent::Reported { peer, report });
         });
+    }
+
+    /// The status of the domains of a resource, with at most `most` of the hot ones, those with the least left first; absent
+    /// where none are shared. The lock of the node is not taken.
+    #[must_use]
+    pub fn domains(&self, resource: &str, most: usize) -> Option<DomainsStatus> {
+        self.domains.status(resource, most)
     }
 
     /// The news of domains that came out last for a stream have been taken.

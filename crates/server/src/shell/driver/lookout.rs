@@ -184,7 +184,7 @@ impl Driver {
         };
         for row in &mut summary.status.resources {
             self.describe_domains(row, query);
-            if query.holders > 0 {
+            if query.domains > 0 {
                 // Many domains may have been looked at.
                 tokio::task::yield_now().await;
             }
@@ -213,7 +213,7 @@ impl Driver {
     }
 
     fn describe_domains(&self, row: &mut ResourceRow, query: &StatusQuery) {
-        row.resource.domains = self.domains.status(&row.resource.resource, query.holders);
+        row.resource.domains = self.domains.status(&row.resource.resource, query.domains);
     }
 }
 

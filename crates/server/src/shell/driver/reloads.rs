@@ -104,7 +104,8 @@ impl Driver {
     }
 
     /// Whether the last repository that was to be put in force is, and the date since 1970 of the last that was.
-    pub(in crate::shell) fn last_reload(&self) -> (bool, Duration) {
+    #[must_use]
+    pub fn last_reload(&self) -> (bool, Duration) {
         let at = Duration::from_millis(self.reloads.succeeded_at.load(Ordering::Relaxed));
         (self.reloads.has_succeeded.load(Ordering::Relaxed), at)
     }
