@@ -44,6 +44,8 @@ pub struct Lane {
     pub entered: Vec<Entered>,
     /// Hits that were granted in it.
     pub hits: u64,
+    /// The times at which they were granted, each with how many, in order.
+    pub granted: Vec<(u64, u32)>,
     /// [`COLUMNS`] of them.
     pub columns: Vec<Column>,
 }
@@ -171,6 +173,10 @@ impl TierRecorder {
         let mut tiers = vec![0; self.history.contract.policies().len()];
         before.iter().filter(|state| state.is_current).for_each(|state| tiers[state.policy] = state.tier);
         for ((lane, before), after) in self.history.lanes.iter_mut().zip(before).zip(&after) {
+            let hits = after.hits.saturating_sub(before.hits);
+            if hits > 0 {
+                lane.granted.push((self.now, hits));
+            }
             if lane.hit(before, after, column) {
                 let from = std::mem::replace(&mut tiers[lane.policy], lane.number);
                 lane.entered.push(Entered { at: self.now, from });
@@ -224,8 +230,9 @@ fn longest(times: &[u64; 3]) -> Option<Doing> {
 
 impl Lane {
     fn new(policy: usize, number: usize, tier: Tier) -> Lane {
-        let (phases, entered, columns) = (Vec::new(), Vec::new(), vec![Column::default(); COLUMNS]);
-        Lane { policy, number, tier, phases, entered, hits: 0, columns }
+        let columns = vec![Column::default(); COLUMNS];
+        let (phases, entered, granted) = (Vec::new(), Vec::new(), Vec::new());
+        Lane { policy, number, tier, phases, entered, hits: 0, granted, columns }
     }
 
     /// For how long it did that, in nanoseconds.
