@@ -17,6 +17,7 @@ use std::time::{Duration, SystemTime};
 use clap::{ArgGroup, Args};
 use lessor_client::Transport;
 use lessor_client::internals::clock;
+use lessor_console::Console;
 use lessor_proto::{Amount, ClientId, Epoch, Features};
 use lessor_server::election::record::next_epoch;
 use lessor_server::node::{LearningTimes, NodeConfig, ParentConfig};
@@ -88,6 +89,9 @@ pub(crate) struct Serve {
     /// As an earlier version whose streams know these kinds of message, as bits: for tests
     #[arg(long, hide = true)]
     pretend_stream_features: Option<u32>,
+    /// The time for which the console keeps the figures of the busiest resources; 0 for none. 15 minutes take up to 4.3 MB
+    #[arg(long, env = "LESSOR_HISTORY", value_name = "DURATION", default_value = "15m", value_parser = history)]
+    history: Duration,
     /// The format of log lines; RUST_LOG says which lines there are
     #[arg(long, env = "LESSOR_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
     log_format: LogFormat,
@@ -239,12 +243,17 @@ impl Serve {
             // Where tasks are elected only templates are kept there.
             state: self.state_dir.clone().filter(|_| !self.tasks.are_elected()),
             admin: self.admin.options(&around, levers)?,
+            pages: Some(self.console()?.pages()),
             build: Build {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 commit: env!("LESSOR_BUILT_FROM").to_owned(),
             },
             ..ServerOptions::new(self.listen)
         })
+    }
+
+    fn console(&self) -> anyhow::Result<Console> {
+        Ok(Console { history: self.history, revisions: FollowedTemplates::store(self)?.map(Arc::new) })
     }
 
     /// Says in the first line of the log what begins here.
@@ -371,6 +380,16 @@ fn node_name(text: &str) -> Result<String, String> {
         Err(fault) => {
             Err(format!("it {fault}; wanted 1 to {BYTES} bytes of text without control characters"))
         }
+    }
+}
+
+/// None at all, or from a minute to a day.
+fn history(text: &str) -> Result<Duration, String> {
+    let wanted = "wanted 0, or a time from 1m to 24h";
+    let time = humantime::parse_duration(text).map_err(|fault| format!("{fault}; {wanted}"))?;
+    match time.is_zero() || (60..=86_400).contains(&time.as_secs()) {
+        true => Ok(time),
+        false => Err(wanted.to_owned()),
     }
 }
 

@@ -134,7 +134,7 @@ async fn root(listen: SocketAddr, epoch: Epoch, repository: Repository) -> anyho
 
 /// The status of the one resource there is at a server, once somebody has asked for it.
 fn row(server: &Server) -> Option<ResourceRow> {
-    let query = StatusQuery { holders: 0, ..StatusQuery::default() };
+    let query = StatusQuery { holders: 0, domains: 0, ..StatusQuery::default() };
     let NodeStatus { resources, .. } = server.driver().status(&query).ok()?;
     resources.into_iter().find(|row| row.resource.resource == RESOURCE)
 }

@@ -13,7 +13,7 @@ use lessor_server::repository::Repository;
 use lessor_server::revision::RevisionKeys;
 use lessor_server::shell::driver::Driver;
 use lessor_server::shell::etcd::{
-    EtcdOptions, EtcdTemplates, FollowedChange, TemplateOptions, TemplateWatch,
+    EtcdOptions, EtcdTemplates, FollowedChange, RevisionStore, TemplateOptions, TemplateWatch,
 };
 use lessor_server::shell::random;
 use lessor_server::shell::source::Source;
@@ -154,6 +154,13 @@ impl FollowedTemplates {
         Ok((first.unwrap_or_default(), FollowedTemplates::Etcd(Box::new(templates)), None))
     }
 
+    /// The revisions at etcd, for those who look at them; absent: the templates come from a file.
+    pub(super) fn store(serve: &Serve) -> anyhow::Result<Option<RevisionStore>> {
+        let ConfigPlace::Etcd(prefix) = &serve.config else { return Ok(None) };
+        let keys = RevisionKeys::new(prefix)?;
+        Ok(Some(RevisionStore::new(etcd_of(serve, prefix)?, keys)?))
+    }
+
     /// The state of those at etcd.
     pub(super) fn watch(&self) -> Option<TemplateWatch> {
         match self {
@@ -188,13 +195,18 @@ impl FollowedTemplates {
     }
 }
 
-fn options(serve: &Serve, prefix: &str) -> anyhow::Result<TemplateOptions> {
-    let etcd = match serve.config_etcd.options()? {
-        Some(etcd) => etcd,
+/// The etcd at which the templates are.
+fn etcd_of(serve: &Serve, prefix: &str) -> anyhow::Result<EtcdOptions> {
+    match serve.config_etcd.options()? {
+        Some(etcd) => Ok(etcd),
         None => serve.tasks.etcd_options()?.with_context(|| {
             format!("--config etcd:{prefix}: at which etcd? wanted --config-etcd URL,... or --etcd URL,...")
-        })?,
-    };
+        }),
+    }
+}
+
+fn options(serve: &Serve, prefix: &str) -> anyhow::Result<TemplateOptions> {
+    let etcd = etcd_of(serve, prefix)?;
     let mut follower = FollowerConfig::new(prefix, &serve.node, random::number())?;
     if serve.tasks.are_elected() {
         follower.keys.check_apart(&serve.tasks.etcd_prefix)?;

@@ -120,7 +120,7 @@ const UNFINISHED: usize = 2 << 20;
 
 /// Begins a call that it never ends, and returns what it is answered before.
 pub(crate) async fn begin(mut channel: Channel) -> Result<(), Status> {
-    let request = tonic::codegen::http::Request::post("/doorman.Capacity/GetCapacity")
+    let request = http::Request::post("/doorman.Capacity/GetCapacity")
         .header("content-type", "application/grpc")
         .body(tonic::body::Body::new(Endless { left: UNFINISHED }))
         .unwrap();

@@ -7,6 +7,7 @@
 #[path = "../house/mod.rs"]
 mod house;
 
+mod console;
 mod faults;
 mod overrides;
 mod pushes;
