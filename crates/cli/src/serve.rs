@@ -3,6 +3,7 @@
 mod access;
 mod address;
 mod admin;
+mod console;
 mod followed;
 pub(crate) mod tasks;
 mod templates;
@@ -17,7 +18,6 @@ use std::time::{Duration, SystemTime};
 use clap::{ArgGroup, Args};
 use lessor_client::Transport;
 use lessor_client::internals::clock;
-use lessor_console::Console;
 use lessor_proto::{Amount, ClientId, Epoch, Features};
 use lessor_server::election::record::next_epoch;
 use lessor_server::node::{LearningTimes, NodeConfig, ParentConfig};
@@ -31,6 +31,7 @@ use tracing::{error, info};
 use self::access::{AccessFlags, AccessFollowers};
 use self::address::{address, server};
 use self::admin::{AdminFlags, ServeLevers, Surroundings};
+use self::console::ConsoleFlags;
 use self::followed::{FollowedFile, Outcome};
 use self::tasks::Tasks;
 use self::templates::{ConfigEtcd, ConfigPlace, FollowedTemplates};
@@ -89,9 +90,8 @@ pub(crate) struct Serve {
     /// As an earlier version whose streams know these kinds of message, as bits: for tests
     #[arg(long, hide = true)]
     pretend_stream_features: Option<u32>,
-    /// The time for which the console keeps the figures of the busiest resources; 0 for none. 15 minutes take up to 4.3 MB
-    #[arg(long, env = "LESSOR_HISTORY", value_name = "DURATION", default_value = "15m", value_parser = history)]
-    history: Duration,
+    #[command(flatten)]
+    console: ConsoleFlags,
     /// The format of log lines; RUST_LOG says which lines there are
     #[arg(long, env = "LESSOR_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
     log_format: LogFormat,
@@ -243,17 +243,14 @@ impl Serve {
             // Where tasks are elected only templates are kept there.
             state: self.state_dir.clone().filter(|_| !self.tasks.are_elected()),
             admin: self.admin.options(&around, levers)?,
-            pages: Some(self.console()?.pages()),
+            pages: Some(self.console.pages(FollowedTemplates::store(self)?)),
+            page_hosts: self.console.page_hosts(),
             build: Build {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 commit: env!("LESSOR_BUILT_FROM").to_owned(),
             },
             ..ServerOptions::new(self.listen)
         })
-    }
-
-    fn console(&self) -> anyhow::Result<Console> {
-        Ok(Console { history: self.history, revisions: FollowedTemplates::store(self)?.map(Arc::new) })
     }
 
     /// Says in the first line of the log what begins here.
@@ -380,16 +377,6 @@ fn node_name(text: &str) -> Result<String, String> {
         Err(fault) => {
             Err(format!("it {fault}; wanted 1 to {BYTES} bytes of text without control characters"))
         }
-    }
-}
-
-/// None at all, or from a minute to a day.
-fn history(text: &str) -> Result<Duration, String> {
-    let wanted = "wanted 0, or a time from 1m to 24h";
-    let time = humantime::parse_duration(text).map_err(|fault| format!("{fault}; {wanted}"))?;
-    match time.is_zero() || (60..=86_400).contains(&time.as_secs()) {
-        true => Ok(time),
-        false => Err(wanted.to_owned()),
     }
 }
 

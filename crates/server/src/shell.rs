@@ -15,6 +15,7 @@ pub mod driver;
 pub mod etcd;
 mod gate;
 pub mod grpc;
+mod hosts;
 pub mod http;
 mod lock_file;
 mod measure;

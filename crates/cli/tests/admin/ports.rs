@@ -22,10 +22,13 @@ async fn no_other_port_serves_any_of_it() {
         }
     }
     assert!(house.logged_with("lessor::audit").is_empty());
-    // Nor does it serve what they do.
+    // Nor does it serve what they do, but for the console.
     let desk = Desk::new(house.admin().unwrap());
-    for path in ["/status", "/metrics", "/healthz", "/readyz", "/", "/doorman.Capacity/Discovery"] {
+    for path in ["/status", "/metrics", "/healthz", "/readyz", "/doorman.Capacity/Discovery"] {
         desk.get(path).await.problem(404);
+    }
+    for path in ["/", "/console.js", "/v1/node", "/v1/tree"] {
+        assert_eq!(desk.get(path).await.code, 200, "{path}");
     }
     house.stop().await;
 }
@@ -37,7 +40,11 @@ async fn a_page_that_was_led_here_by_a_name_of_its_own_reads_nothing() {
     for (admin, code) in [("127.0.0.1:0", 403), (socket.as_str(), 200)] {
         let house = House::open_with(&everything(100.0, 60), &["--admin", admin]).await;
         let at = house.admin().unwrap();
-        let page = Desk::new(at).with_host("evil.example:8080").get("/admin/connections").await;
+        let stranger = || Desk::new(at).with_host("evil.example:8080");
+        for path in ["/", "/v1/node", "/v1/tree"] {
+            assert_eq!(stranger().get(path).await.code, code, "{path}");
+        }
+        let page = stranger().get("/admin/connections").await;
         assert_eq!(page.code, code, "{page:?}");
         if code == 403 {
             let told = page.detail(403);

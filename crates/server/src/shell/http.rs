@@ -77,7 +77,6 @@ struct ExplainParameters {
 struct PageRooms {
     driver: Arc<Driver>,
     gate: Arc<Gate>,
-    metrics: Arc<Metrics>,
 }
 
 /// All pages but `/`.
@@ -85,16 +84,25 @@ pub(super) fn router(driver: Arc<Driver>, gate: Arc<Gate>, certificates: Arc<Cer
     let metrics = Metrics::new(Arc::clone(&driver))
         .with(GateFigures(Arc::clone(&gate)))
         .with(CertificateFigures(certificates));
-    let metrics = Arc::new(metrics);
+    let looks = looks(Arc::clone(&driver), Arc::clone(&gate));
+    let rooms = PageRooms { driver, gate };
+    let metrics = get(metrics_text).with_state((rooms.clone(), Arc::new(metrics)));
     Router::new()
         .route("/healthz", get(alive))
         .route("/readyz", get(ready))
-        .route("/metrics", get(metrics_text))
+        .route("/metrics", metrics)
         .route("/status", get(status))
+        .with_state(rooms)
+        .merge(looks)
+}
+
+/// Those of them that say why somebody gets what he gets, and what is below.
+pub(super) fn looks(driver: Arc<Driver>, gate: Arc<Gate>) -> Router {
+    Router::new()
         .route("/v1/explain", get(explain))
         .route("/v1/tree", get(looks::tree))
         .route("/v1/find", get(looks::find))
-        .with_state(PageRooms { driver, gate, metrics })
+        .with_state(PageRooms { driver, gate })
 }
 
 /// The page at `/` of a server that has no more pages than its own.
@@ -199,14 +207,17 @@ fn refused_page(refusal: &Refusal) -> Response {
     (status, format!("{refusal}\n")).into_response()
 }
 
-async fn metrics_text(State(rooms): State<PageRooms>, request: Request) -> Response {
+async fn metrics_text(
+    State((rooms, metrics)): State<(PageRooms, Arc<Metrics>)>,
+    request: Request,
+) -> Response {
     if let Err(refused) = may_see(&rooms, &request, None) {
         return refused_page(&refused);
     }
     // Where they cannot be had in time, those that were published last are shown, with their age.
     let _ = rooms.driver.look(&StatusQuery::FIGURES).await;
     let accepted = request.headers().get_all(header::ACCEPT).iter().filter_map(|types| types.to_str().ok());
-    match rooms.metrics.encode_for(accepted) {
+    match metrics.encode_for(accepted) {
         Ok((kind, text)) => ([(header::CONTENT_TYPE, kind)], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
     }

@@ -68,6 +68,8 @@ pub struct ServerOptions {
     pub admin: Option<AdminOptions>,
     /// More pages than its own; absent: there are none.
     pub pages: Option<MorePages>,
+    /// The names under which browsers may ask for pages in plain, beside addresses and that which clients are told.
+    pub page_hosts: Vec<String>,
     /// The program that this is, for those who watch it.
     pub build: Build,
     /// The longest pause of the runtime: after that the process is said to be not alive.
@@ -122,6 +124,7 @@ impl ServerOptions {
             auth_keys: None,
             admin: None,
             pages: None,
+            page_hosts: Vec::new(),
             build: Build::default(),
             longest_pause: driver::LONGEST_PAUSE,
             meter: None,

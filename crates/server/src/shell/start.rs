@@ -21,6 +21,7 @@ use super::bodies::Bodies;
 use super::driver::Driver;
 use super::etcd::{Election, ElectionStartError, RevisionStore, TemplateWatch};
 use super::gate::Gate;
+use super::hosts::HostNames;
 use super::more_pages::{MadePages, PageParts};
 use super::options::ServerOptions;
 use super::port::PortService;
@@ -87,6 +88,7 @@ struct Start {
     certificates: Arc<Certificates>,
     places: PortPlaces,
     budgets: Arc<AddressBudgets>,
+    hosts: HostNames,
     stopped: watch::Receiver<bool>,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -127,6 +129,7 @@ impl Server {
         let (memory, fault) = recollect(&options, &mut config)?;
         // The state directory is there by now, where a socket may be.
         let admin = BoundAdmin::bind(options.admin.take()).await?;
+        let hosts = HostNames::new(options.advertise.as_deref(), &options.page_hosts);
         let (driver, election) = drive(&mut options, config, repository, address)?;
         if options.state.is_some() {
             if let Some(fault) = &fault {
@@ -139,7 +142,8 @@ impl Server {
         let gate = Arc::new(Gate::new(options.access.take(), options.auth_keys.take()));
         let budgets = AddressBudgets::new(options.address_limits, &driver.traffic().throttled);
         let places = PortPlaces::new(&options, &budgets, &driver);
-        let mut start = Start { driver, gate, certificates, places, budgets, stopped, tasks: Vec::new() };
+        let mut start =
+            Start { driver, gate, certificates, places, budgets, hosts, stopped, tasks: Vec::new() };
 
         let more = start.more_pages(&options);
         let pages = start.serve_capacity(&options, (main, plain), more.public).await;
@@ -198,7 +202,11 @@ impl Start {
         let certificates = Arc::clone(&self.certificates);
         let parts = PageParts { driver, gate, certificates, stopped: self.stopped.clone() };
         match &options.pages {
-            Some(more) => more.make(parts),
+            Some(more) => {
+                let looks = http::looks(Arc::clone(&self.driver), Arc::clone(&self.gate));
+                let MadePages { public, admin } = more.make(parts);
+                MadePages { public, admin: admin.merge(looks) }
+            }
             None => MadePages { public: http::index(), admin: Router::new() },
         }
     }
@@ -213,7 +221,7 @@ impl Start {
         let (driver, gate, lines) =
             (Arc::clone(&self.driver), Arc::clone(&self.gate), Arc::new(Lines::default()));
         let pages = http::router(Arc::clone(&driver), Arc::clone(&gate), Arc::clone(&self.certificates));
-        let pages = pages.merge(more);
+        let pages = self.hosts.clone().guard(pages.merge(more));
         let (request_time, bytes) = (options.request_time, options.request_bytes);
         let (capacity, routes, health) =
             grpc::routes(Arc::clone(&driver), gate, Arc::clone(&lines), bytes).await;

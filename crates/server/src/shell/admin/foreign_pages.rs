@@ -1,7 +1,5 @@
 //! Foreign pages: what somebody has open in a browser, and what must not call in his name.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
-
 use axum::Router;
 use axum::extract::Request;
 use axum::http::header;
@@ -12,6 +10,7 @@ use lessor_proto::Identity;
 
 use super::problem::{ActProblem, shown};
 use crate::shell::caller::Caller;
+use crate::shell::hosts::is_of_machine;
 
 /// Refuses browsers: a page that somebody has open could call in his name.
 pub(super) fn check_origin(head: &Parts) -> Result<(), ActProblem> {
@@ -31,15 +30,7 @@ pub(super) fn check_host(head: &Parts, caller: &Caller) -> Result<(), ActProblem
         return Ok(());
     }
     let host = head.headers.get(header::HOST).map(|host| host.to_str().unwrap_or_default());
-    let is_safe = host.is_some_and(|host| {
-        let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
-        let name = host.rsplit_once(':').filter(|(_, port)| is_port(port)).map_or(host, |(name, _)| name);
-        let six = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
-        name.eq_ignore_ascii_case("localhost")
-            || name.parse::<Ipv4Addr>().is_ok()
-            || six.is_some_and(|name| name.parse::<Ipv6Addr>().is_ok())
-    });
-    if is_safe {
+    if host.is_some_and(is_of_machine) {
         return Ok(());
     }
     let found = host.map_or("none".to_owned(), |host| format!("{:?}", shown(host)));
