@@ -18,6 +18,7 @@ const REASONS = {
   superseded: ['another life of the same id: this one has not been heard of since', 'If both live, give each an id of its own.'],
   other_kind: ['the other kind: units a second and units in use do not mix while something of before is out', 'Wait until the leases of before have ended.'],
   recall: ['a recall: an operator, or rules of access, took it back', '`lessor admin recall` lists recalls, and --lift ends one.'],
+  override: ['an operator, for a while: the resource is frozen, or drained', 'The end of the override, or an operator who lifts it.'],
   no_template: ['no template covers the resource any more', 'A template that matches its name.'],
 };
 
