@@ -39,6 +39,7 @@ const ROUNDS: usize = 7;
 const ROUND: Duration = Duration::from_secs(2);
 /// Nobody gets there in the time of the bench.
 const RULES: &str = "
+wait: 30s
 sets:
   bench:
     headers: []
