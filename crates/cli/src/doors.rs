@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{ArgGroup, Args};
+use lessor_client::Client;
 use lessor_client::internals::clock;
-use lessor_client::{BuildError, Client};
 use lessor_doors::rules::RuleBook;
 use lessor_doors::shell::{DoorAddress, Doors, Listening};
 use tokio::signal::unix::Signal;
@@ -113,21 +113,7 @@ impl OpenDoors {
 
     /// The client, which need not reach a server yet: doors answer that nothing is leased until then.
     fn client(&self) -> anyhow::Result<Client> {
-        let (first, others) = self.servers.server.split_first().context("no server is given")?;
-        let mut builder = Client::builder(first);
-        for server in others {
-            builder = builder.server(server);
-        }
-        if let Some(id) = &self.id {
-            builder = builder.id(id);
-        }
-        if let Some(tls) = self.servers.tls.settings() {
-            builder = builder.tls(tls);
-        }
-        if let Some(token) = self.servers.tls.token() {
-            builder = builder.token(token);
-        }
-        builder.build().map_err(|fault: BuildError| fault.into())
+        Ok(self.servers.client(self.id.as_deref())?.build()?)
     }
 
     async fn open(&self, doors: &Arc<Doors>) -> anyhow::Result<Listening> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use lessor_client::internals::clock;
-use lessor_client::{Client, Fallback, LeaseState, Resource, Rung, Transport};
+use lessor_client::{Fallback, LeaseState, Resource, Rung, Transport};
 use lessor_proto::Amount;
 
 use crate::output;
@@ -57,21 +57,8 @@ const SECOND_ANSWER: Duration = Duration::from_millis(500);
 
 impl Get {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let (first, others) = self.servers.server.split_first().context("no server is given")?;
-        let mut builder = Client::builder(first).transport(self.transport.into());
-        for server in others {
-            builder = builder.server(server);
-        }
-        if let Some(id) = &self.id {
-            builder = builder.id(id);
-        }
-        if let Some(tls) = self.servers.tls.settings() {
-            builder = builder.tls(tls);
-        }
-        if let Some(token) = self.servers.tls.token() {
-            builder = builder.token(token);
-        }
-        let client = builder.connect().await?;
+        let client =
+            self.servers.client(self.id.as_deref())?.transport(self.transport.into()).connect().await?;
         // Who asks once is gone before a floor is of use.
         let fallback = if self.hold { Fallback::Safe } else { Fallback::Pessimistic };
         let outcome = if self.gauge {

@@ -7,6 +7,7 @@ use clap::Args;
 use http_body_util::Full;
 use hyper::header::{AUTHORIZATION, DATE};
 use hyper::{Request, StatusCode};
+use lessor_client::{Builder, Client};
 use serde_json::Value;
 
 use crate::http;
@@ -26,6 +27,26 @@ pub(crate) struct ServerFlags {
     pub(crate) server: Vec<String>,
     #[command(flatten)]
     pub(crate) tls: ClientTlsFlags,
+}
+
+// === impl ServerFlags ===
+
+impl ServerFlags {
+    /// A client of these servers, of that id or one that is made up.
+    pub(crate) fn client(&self, id: Option<&str>) -> anyhow::Result<Builder> {
+        let (first, others) = self.server.split_first().context("no server is given")?;
+        let mut builder = others.iter().fold(Client::builder(first), Builder::server);
+        if let Some(id) = id {
+            builder = builder.id(id);
+        }
+        if let Some(tls) = self.tls.settings() {
+            builder = builder.tls(tls);
+        }
+        if let Some(token) = self.tls.token() {
+            builder = builder.token(token);
+        }
+        Ok(builder)
+    }
 }
 
 /// A page, and who sent it.
