@@ -139,7 +139,7 @@ impl Net {
     /// The action of an endpoint arrives at the node above it. Returns the event that answers it, if one does at once.
     ///
     /// # Panics
-    /// When it is one for the program behind a session, or a request that a node takes for invalid.
+    /// When it is one for the program behind a session.
     pub fn take_up(&mut self, now: Time, from: Endpoint, action: Action) -> Option<Event> {
         let home = self.home(from);
         let node = self.sites[home].node.as_mut();
@@ -159,10 +159,10 @@ impl Net {
                 None
             }
             Action::Ask { id, ask, .. } => Some(match node {
-                Some(node) => {
-                    let answer = node.ask(now, &ask).expect("the request is good");
-                    Event::Answered { id, answer }
-                }
+                Some(node) => match node.ask(now, &ask) {
+                    Ok(answer) => Event::Answered { id, answer },
+                    Err(refusal) => Event::Failed { id, failure: Failure::Refused(refusal.to_string()) },
+                },
                 None => Event::Failed { id, failure: refused() },
             }),
             Action::Release { id, release, .. } => Some(match node {

@@ -19,6 +19,7 @@ mod manual;
 mod office;
 mod overrides;
 mod pages;
+mod plan;
 mod revisions;
 mod serve;
 mod signals;
@@ -70,6 +71,8 @@ enum Command {
     Explain(explain::Explain),
     /// Look whether a tree is well, and say what to do where it is not
     Doctor(doctor::Doctor),
+    /// Say what other templates would change, for whom, and how long that would take
+    Plan(Box<plan::PlanArgs>),
     /// Act on a server that runs: reload, resign, recall, log, connections, access, whoami
     Admin(admin::Admin),
     /// Push templates into etcd, where servers follow them
@@ -124,6 +127,7 @@ fn main() -> ExitCode {
         Command::Status(status) => run(status.run()),
         Command::Doctor(doctor) => run(doctor.run()),
         Command::Explain(explain) => run(explain.run()),
+        Command::Plan(plan) => run(plan.run()),
         Command::Admin(admin) => run(admin.run()),
         Command::Push(push) => run(push.run()),
         Command::History(history) => run(history.run()),

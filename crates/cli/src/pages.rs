@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use http_body_util::Full;
-use hyper::header::{AUTHORIZATION, DATE};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, DATE};
 use hyper::{Request, StatusCode};
 use lessor_client::{Builder, Client};
 use serde_json::Value;
@@ -60,8 +60,18 @@ pub(crate) struct Page {
 }
 
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// The same of what a server has to ask many others for.
+const LONG_TIMEOUT: Duration = Duration::from_secs(15);
 /// Leaders that are asked one after the other, as each names another.
 const MOST_LEADERS: usize = 3;
+
+/// A request for a page.
+struct PageRequest<'a> {
+    path: &'a str,
+    /// The document that is posted; absent: nothing is.
+    body: Option<&'a str>,
+    timeout: Duration,
+}
 
 // === impl ServerFlags ===
 
@@ -83,6 +93,29 @@ impl ServerFlags {
         }
     }
 
+    /// The answer of the task that leads to a JSON document that is posted at `path`.
+    pub(crate) async fn post(&self, path: &str, body: &str) -> anyhow::Result<Page> {
+        let mut fault = None;
+        for server in &self.server {
+            match self.post_to(server, path, body).await {
+                Ok(page) => return Ok(page),
+                Err(error) => fault = fault.or(Some(error)),
+            }
+        }
+        Err(fault.unwrap_or_else(|| anyhow!("no server is given; wanted HOST:PORT")))
+    }
+
+    async fn post_to(&self, server: &str, path: &str, body: &str) -> anyhow::Result<Page> {
+        let asked = || PageRequest { path, body: Some(body), timeout: LONG_TIMEOUT };
+        let mut page = self.fetch(server, asked()).await?;
+        for _ in 0..MOST_LEADERS {
+            let Some(leader) = page.leader_elsewhere() else { break };
+            let led = || format!("{} is led by {leader}", page.server);
+            page = self.fetch(&leader, asked()).await.with_context(led)?;
+        }
+        Ok(page)
+    }
+
     /// The page at `path` of one server, or of the leader that it names.
     pub(crate) async fn follow(&self, server: &str, path: &str) -> anyhow::Result<Page> {
         let mut page = self.get(server, path).await?;
@@ -96,23 +129,32 @@ impl ServerFlags {
 
     /// The page at `path` of that very server.
     pub(crate) async fn get(&self, server: &str, path: &str) -> anyhow::Result<Page> {
+        self.fetch(server, PageRequest { path, body: None, timeout: TIMEOUT }).await
+    }
+
+    async fn fetch(&self, server: &str, asked: PageRequest<'_>) -> anyhow::Result<Page> {
+        let PageRequest { path, body, timeout } = asked;
         let uri = http::uri(server, path, &self.tls)
             .with_context(|| format!("server {server:?}: wanted HOST:PORT"))?;
         let token = self.tls.token().map(|token| token.http_header(&uri)).transpose()?;
-        let mut request = Request::get(uri);
+        let mut request = match body {
+            Some(_) => Request::post(uri).header(CONTENT_TYPE, "application/json"),
+            None => Request::get(uri),
+        };
         if let Some(token) = token {
             request = request.header(AUTHORIZATION, token);
         }
-        let request = request.body(Full::default())?;
+        let body = body.map_or_else(Full::default, |body| Full::from(body.to_owned()));
+        let request = request.body(body)?;
         let fetch = async {
             let response = http::send(request, &self.tls, server).await?;
             let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
             let date = date.and_then(|date| httpdate::parse_http_date(date).ok());
             anyhow::Ok((http::read(response).await?, date))
         };
-        let waited = tokio::time::timeout(TIMEOUT, fetch).await;
+        let waited = tokio::time::timeout(timeout, fetch).await;
         let ((status, text), date) =
-            waited.map_err(|_| anyhow!("no answer from {server} in {TIMEOUT:?}"))??;
+            waited.map_err(|_| anyhow!("no answer from {server} in {timeout:?}"))??;
         Ok(Page { server: server.to_owned(), status, text, date })
     }
 }

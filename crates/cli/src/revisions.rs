@@ -2,7 +2,7 @@
 
 mod change;
 mod delta;
-mod files;
+pub(crate) mod files;
 mod history;
 mod proposal;
 mod push;

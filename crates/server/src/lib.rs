@@ -54,6 +54,7 @@ pub mod measured;
 pub mod mutation;
 pub mod node;
 pub mod overrides;
+pub mod plan;
 pub mod record;
 pub mod repository;
 pub mod resource;

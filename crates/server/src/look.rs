@@ -124,6 +124,14 @@ impl Looks {
         }
     }
 
+    /// All that look `number` has brought, put together as it was asked for.
+    pub fn folded(&mut self, now: Time, number: u64, bytes: Option<Vec<u8>>) {
+        if let Some(look) = self.running.get_mut(&number) {
+            look.fold(bytes);
+            self.finish(now);
+        }
+    }
+
     /// The next thing to do at `now`; nothing if all is done until [`Looks::next_deadline`]. `takes` says whether a stream takes
     /// a message.
     pub fn poll(&mut self, now: Time, takes: impl FnMut(Peer) -> bool) -> Option<LookOutput> {
@@ -138,7 +146,7 @@ impl Looks {
             return Some(Time::ZERO);
         }
         let kept = self.kept.iter().map(|kept| kept.until);
-        self.running.values().map(|look| look.until).chain(kept).min()
+        self.running.values().map(RunningLook::next_deadline).chain(kept).min()
     }
 
     /// The looks that are under way.
@@ -201,7 +209,7 @@ impl Looks {
             question: question.clone(),
             bytes: bounds.bytes,
         });
-        let look = RunningLook::new(question, bounds, until, asker, &self.children);
+        let look = RunningLook::new(question, bounds, [now, until], asker, &self.children);
         self.running.insert(number, look);
         Ok(())
     }
@@ -250,6 +258,12 @@ impl Looks {
     /// Ends looks of which all has come, or that are given up, and forgets views that are old.
     fn finish(&mut self, now: Time) {
         self.kept.retain(|kept| now < kept.until);
+        for (&number, look) in &mut self.running {
+            if let Some(contents) = look.begin_folding(now) {
+                let question = look.question.clone();
+                self.outputs.push_back(LookOutput::Fold { look: number, question, contents });
+            }
+        }
         let is_over = |look: &RunningLook| look.until <= now || look.is_complete();
         while let Some(number) =
             self.running.iter().find(|(_, look)| is_over(look)).map(|(&number, _)| number)

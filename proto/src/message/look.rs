@@ -32,8 +32,10 @@ pub enum LookKind {
     Client,
     /// The reasons of the amounts on the way down to a holder.
     Explain,
-    /// The effect of another configuration.
-    Plan,
+    /// The demands of nodes under other templates.
+    PlanDemand,
+    /// The effect of those, under what the node above would grant.
+    PlanSupply,
     /// One of a later version.
     Other(u32),
 }
@@ -102,7 +104,8 @@ impl LookKind {
             LookKind::Tree => 1,
             LookKind::Client => 2,
             LookKind::Explain => 3,
-            LookKind::Plan => 4,
+            LookKind::PlanDemand => 4,
+            LookKind::PlanSupply => 5,
             LookKind::Other(number) => number,
         }
     }
@@ -114,7 +117,8 @@ impl LookKind {
             1 => LookKind::Tree,
             2 => LookKind::Client,
             3 => LookKind::Explain,
-            4 => LookKind::Plan,
+            4 => LookKind::PlanDemand,
+            5 => LookKind::PlanSupply,
             number => LookKind::Other(number),
         }
     }

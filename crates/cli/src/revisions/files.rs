@@ -8,11 +8,11 @@ use lessor_server::revision::RevisionDocument;
 use lessor_server::shell::source;
 
 /// A document, and its text.
-pub(super) type Text = (RevisionDocument, String);
+pub(crate) type Text = (RevisionDocument, String);
 
 /// A file, and the nodes that it is for.
 #[derive(Clone, Debug)]
-pub(super) struct ForNodes {
+pub(crate) struct ForNodes {
     nodes: String,
     file: PathBuf,
 }
@@ -21,7 +21,7 @@ pub(super) struct ForNodes {
 
 impl ForNodes {
     /// `GLOB=FILE`.
-    pub(super) fn parse(text: &str) -> Result<ForNodes, String> {
+    pub(crate) fn parse(text: &str) -> Result<ForNodes, String> {
         match text.split_once('=') {
             Some((nodes, file)) if !nodes.is_empty() && !file.is_empty() => {
                 Ok(ForNodes { nodes: nodes.to_owned(), file: file.into() })
@@ -31,12 +31,12 @@ impl ForNodes {
     }
 
     /// A file for all nodes.
-    pub(super) fn all(file: PathBuf) -> ForNodes {
+    pub(crate) fn all(file: PathBuf) -> ForNodes {
         ForNodes { nodes: "*".to_owned(), file }
     }
 
     /// The text of the file.
-    pub(super) fn read(&self) -> anyhow::Result<Text> {
+    pub(crate) fn read(&self) -> anyhow::Result<Text> {
         let name = self.file.file_name().unwrap_or(self.file.as_os_str()).to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&self.file)
             .with_context(|| format!("cannot read {}", self.file.display()))?;
@@ -44,23 +44,28 @@ impl ForNodes {
     }
 }
 
-/// Says all that is wrong with some documents.
+/// Says all that is wrong with some documents that are to be pushed.
 pub(super) fn check(texts: &[Text]) -> anyhow::Result<()> {
+    match faults_of(texts, check_version) {
+        0 => Ok(()),
+        1 => bail!("1 fault; nothing was pushed"),
+        count => bail!("{count} faults; nothing was pushed"),
+    }
+}
+
+/// Says all that is wrong with some documents, and what `other` finds in those that can be read. Returns the number of faults.
+pub(crate) fn faults_of(texts: &[Text], other: impl Fn(&RevisionDocument, &Repository) -> usize) -> usize {
     let mut count = 0;
     for (document, text) in texts {
         match source::parse(&document.name, text) {
-            Ok(repository) => count += check_version(document, &repository),
+            Ok(repository) => count += other(document, &repository),
             Err(faults) => {
                 eprintln!("{faults}");
                 count += faults.count();
             }
         }
     }
-    match count {
-        0 => Ok(()),
-        1 => bail!("1 fault; nothing was pushed"),
-        count => bail!("{count} faults; nothing was pushed"),
-    }
+    count
 }
 
 fn check_version(document: &RevisionDocument, repository: &Repository) -> usize {

@@ -14,6 +14,8 @@ use super::delta::{self, Delta};
 use super::files::Text;
 use super::{date, headline, newest};
 use crate::exit::Exit;
+use crate::plan::SavedPlan;
+use crate::tls::ClientTlsFlags;
 
 /// The flags of everything that makes a revision.
 #[derive(Clone, Debug, Args)]
@@ -46,6 +48,8 @@ pub(super) struct Proposal<'a> {
     pub(super) first_number: Option<u64>,
     /// Whether it is judged and not put in force.
     pub(super) is_draft: bool,
+    /// The plan that it is held against, and how its servers are spoken to.
+    pub(super) plan: Option<(&'a SavedPlan, &'a ClientTlsFlags)>,
 }
 
 /// The time that tasks have to judge a draft.
@@ -64,7 +68,16 @@ impl<'a> Proposal<'a> {
         author: RevisionAuthor,
         texts: Vec<Text>,
     ) -> Proposal<'a> {
-        Proposal { store, flags, author, texts, rollback_of: None, first_number: None, is_draft: false }
+        Proposal {
+            store,
+            flags,
+            author,
+            texts,
+            rollback_of: None,
+            first_number: None,
+            is_draft: false,
+            plan: None,
+        }
     }
 
     /// From the head as it stands to the head as it is wanted.
@@ -79,6 +92,10 @@ impl<'a> Proposal<'a> {
         {
             println!("nothing to push: revision {} has that content", before.number);
             return Ok(());
+        }
+        if let Some((plan, tls)) = self.plan {
+            plan.check(base.head.map_or(0, |head| head.number), &self.texts)?;
+            plan.look_again(&self.texts, tls).await?;
         }
         let (tasks, unreadable) = store.tasks().await?;
         unreadable.iter().for_each(|fault| eprintln!("note: {fault}"));

@@ -7,6 +7,8 @@ use clap::Args;
 use super::StoreFlags;
 use super::files::{self, ForNodes};
 use super::proposal::{Proposal, ProposalFlags};
+use crate::plan::SavedPlan;
+use crate::tls::ClientTlsFlags;
 
 /// Pushes templates into etcd, where servers with --config etcd:PREFIX follow them. Every task that lives checks them before they
 /// count. Exit 1: a fault of the files, or no connection; 3: somebody was faster, and nothing was pushed; 4: a task refuses them, or
@@ -25,11 +27,18 @@ pub(crate) struct Push {
     /// The number of the first revision, where there is none yet: above the version: of the files that servers had
     #[arg(long, value_name = "N")]
     first_number: Option<u64>,
+    /// A plan of these templates, as `lessor plan --out` has saved it: nothing is pushed if it is of something else, of more than 15
+    /// minutes ago, or if much more would be lost by now
+    #[arg(long, value_name = "PLAN.json", conflicts_with = "draft")]
+    plan: Option<PathBuf>,
     /// Have every task check them, and put nothing in force
     #[arg(long)]
     draft: bool,
     #[command(flatten)]
     store: StoreFlags,
+    /// The settings by which the servers of the plan are asked again
+    #[command(flatten)]
+    tls: ClientTlsFlags,
 }
 
 // === impl Push ===
@@ -40,9 +49,11 @@ impl Push {
         let texts = files.map(|file| file.read()).collect::<anyhow::Result<Vec<_>>>()?;
         files::check(&texts)?;
         let store = self.store.open()?;
+        let plan = self.plan.as_deref().map(SavedPlan::read).transpose()?;
         let proposal = Proposal {
             first_number: self.first_number,
             is_draft: self.draft,
+            plan: plan.as_ref().map(|plan| (plan, &self.tls)),
             ..Proposal::new(&store, &self.flags, self.store.author(), texts)
         };
         proposal.push().await

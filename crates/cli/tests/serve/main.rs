@@ -22,6 +22,7 @@ mod looks;
 mod memory;
 mod monitors;
 mod names;
+mod plan;
 mod pollers;
 mod raw;
 mod reload;

@@ -10,6 +10,7 @@ mod house;
 mod console;
 mod faults;
 mod overrides;
+mod plans;
 mod pushes;
 mod serving;
 mod site;

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use tokio::time::timeout;
 
 use crate::house::etcd::Etcd;
-use crate::house::{AGES, House, Outcome, lessor, repository_file};
+use crate::house::{AGES, House, Outcome, eventually, lessor, repository_file};
 use crate::site::has;
 
 /// A command, and the lines that are shown below it.
@@ -74,6 +74,18 @@ async fn run(step: &Step, places: &Places) -> Outcome {
     Outcome::of(&output.unwrap_or_else(|_| panic!("{words:?} does not end")).unwrap())
 }
 
+/// Starts somebody who holds something, at a server that hears of it; it ends with the test.
+async fn hold(step: &Step, places: &Places, house: &House) -> tokio::process::Child {
+    let words = here(step, places);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let holder = lessor(&words).stdout(Stdio::null()).spawn().expect("the binary starts");
+    eventually("it holds something", async || {
+        house.resource(words[1]).await.is_some_and(|resource| resource["leased"].as_f64() > Some(0.0))
+    })
+    .await;
+    holder
+}
+
 #[tokio::test]
 async fn the_commands_of_the_walk_do_what_the_page_says() {
     let page = std::fs::read_to_string(repository_file("docs/operations.md")).unwrap();
@@ -84,11 +96,15 @@ async fn the_commands_of_the_walk_do_what_the_page_says() {
         ("http://127.0.0.1:2379".to_owned(), etcd.url()),
         ("/tmp/walk-files".to_owned(), files.path().join("out").display().to_string()),
     ];
-    let mut servers = Vec::new();
+    let (mut servers, mut holders) = (Vec::new(), Vec::new());
     for step in &steps {
         println!("$ lessor {}", step.words.join(" "));
         if step.words[0] == "serve" {
             servers.push(serve(step, &mut places).await);
+            continue;
+        }
+        if step.words.iter().any(|word| word == "--hold") {
+            holders.push(hold(step, &places, servers.last().expect("somebody to hold from")).await);
             continue;
         }
         let outcome = run(step, &places).await;
@@ -103,11 +119,22 @@ async fn the_commands_of_the_walk_do_what_the_page_says() {
         }
     }
     let commands: Vec<&str> = steps.iter().map(|step| step.words[0].as_str()).collect();
-    for wanted in
-        ["push", "serve", "history", "set", "diff", "show", "push-freeze", "rollback", "export", "prune"]
-    {
+    for wanted in [
+        "push",
+        "serve",
+        "plan",
+        "history",
+        "set",
+        "diff",
+        "show",
+        "push-freeze",
+        "rollback",
+        "export",
+        "prune",
+    ] {
         assert!(commands.contains(&wanted), "the walk does not show {wanted}");
     }
+    drop(holders);
     for server in servers {
         server.stop().await;
     }

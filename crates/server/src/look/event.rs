@@ -67,6 +67,15 @@ pub enum LookOutput {
         /// Bytes of the answer at the most.
         bytes: usize,
     },
+    /// Put together what this node and those below it have said, and hand it in by [`Looks::folded`](super::Looks::folded).
+    Fold {
+        /// The number of the look.
+        look: u64,
+        /// The question.
+        question: LookQuestion,
+        /// The content of each node below that has answered.
+        contents: Vec<(String, Vec<u8>)>,
+    },
     /// Say a part of a view to the node above, behind all else.
     Show {
         /// The number of the stream to it.
@@ -100,6 +109,8 @@ pub enum LookPassing {
     /// Nobody is asked.
     #[default]
     Nobody,
+    /// All are asked this.
+    All(Vec<u8>),
     /// These are, each something of its own; others are not, and not shown.
     Each(BTreeMap<String, Vec<u8>>),
 }
@@ -110,5 +121,10 @@ impl LookQuestion {
     /// Whether all below are asked the very same, at once. Of what later versions ask, nobody is.
     pub(super) fn is_for_all(&self) -> bool {
         matches!(self.kind, LookKind::Tree | LookKind::Client)
+    }
+
+    /// Whether what those below say is put together with what the node says.
+    pub(super) fn is_folded(&self) -> bool {
+        self.kind == LookKind::PlanDemand
     }
 }

@@ -82,6 +82,17 @@ impl PackedView {
         Some(PackedView { bytes, nodes, levels })
     }
 
+    /// The content of its first node.
+    pub(super) fn content(&self) -> Option<Vec<u8>> {
+        wire::View::decode(self.bytes.as_slice()).ok()?.content
+    }
+
+    /// The same without that.
+    pub(super) fn without_content(self) -> PackedView {
+        let Ok(view) = wire::View::decode(self.bytes.as_slice()) else { return self };
+        PackedView { bytes: wire::View { content: None, ..view }.encode_to_vec(), ..self }
+    }
+
     /// A view within bounds: whatever of those below would go beyond them is left out.
     pub(super) fn pack(
         content: Option<Vec<u8>>,

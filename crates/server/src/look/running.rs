@@ -26,6 +26,20 @@ pub(super) struct RunningLook {
     content: Option<NodeContent>,
     /// Bytes that have come.
     bytes: usize,
+    /// The state of what is put together of all that has come.
+    folding: Folding,
+}
+
+/// The state of what is put together of all that has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Folding {
+    /// It is not: each node says its own.
+    None,
+    /// It will be when all has come, or then at the latest.
+    Due(Time),
+    /// It is being made.
+    Begun,
+    Done,
 }
 
 /// Somebody who waits for a view.
@@ -56,6 +70,8 @@ pub(super) enum ChildView {
 /// The part of its own patience that a node keeps for the way and for its work, and the least.
 const KEPT_PART: u32 = 8;
 const KEPT_LEAST: Duration = Duration::from_millis(10);
+/// The part of its patience that a node keeps to put together what has come.
+const FOLDING_PART: u32 = 16;
 
 // === impl RunningLook ===
 
@@ -63,10 +79,14 @@ impl RunningLook {
     pub(super) fn new(
         question: LookQuestion,
         bounds: ViewBounds,
-        until: Time,
+        [now, until]: [Time; 2],
         asker: LookAsker,
         children: &BTreeMap<Peer, ChildLine>,
     ) -> RunningLook {
+        let folding = match question.is_folded() {
+            true => Folding::Due(until.earlier(until.since(now) / FOLDING_PART)),
+            false => Folding::None,
+        };
         let mut look = RunningLook {
             bounds,
             until,
@@ -74,6 +94,7 @@ impl RunningLook {
             children: BTreeMap::new(),
             content: None,
             bytes: 0,
+            folding,
             question,
         };
         if look.question.is_for_all() {
@@ -85,8 +106,11 @@ impl RunningLook {
 
     /// This node says this for itself, and perhaps what those below are to be asked.
     pub(super) fn take_content(&mut self, content: NodeContent, children: &BTreeMap<Peer, ChildLine>) {
-        if let (false, LookPassing::Each(bodies)) = (self.question.is_for_all(), &content.passing) {
-            self.ask_children(children, |name| bodies.get(name).cloned());
+        match &content.passing {
+            _ if self.question.is_for_all() => {}
+            LookPassing::Nobody => {}
+            LookPassing::All(body) => self.ask_children(children, |_| Some(body.clone())),
+            LookPassing::Each(bodies) => self.ask_children(children, |name| bodies.get(name).cloned()),
         }
         self.content = Some(content);
     }
@@ -135,7 +159,46 @@ impl RunningLook {
 
     /// Whether there is nothing to wait for any more.
     pub(super) fn is_complete(&self) -> bool {
+        self.has_all() && matches!(self.folding, Folding::None | Folding::Done)
+    }
+
+    fn has_all(&self) -> bool {
         self.content.is_some() && self.children.values().all(LookedAt::is_seen)
+    }
+
+    /// When something is to be done about it, if nothing comes.
+    pub(super) fn next_deadline(&self) -> Time {
+        if let Folding::Due(at) = self.folding { at.min(self.until) } else { self.until }
+    }
+
+    /// Begins to put together what has come, if it is time. Returns what each node below has said; those that have said nothing are
+    /// silent.
+    pub(super) fn begin_folding(&mut self, now: Time) -> Option<Vec<(String, Vec<u8>)>> {
+        let Folding::Due(at) = self.folding else { return None };
+        if !self.has_all() && (now < at || self.content.is_none()) {
+            return None;
+        }
+        self.folding = Folding::Begun;
+        let mut contents = Vec::new();
+        for child in self.children.values_mut() {
+            match &mut child.view {
+                ChildView::Seen(_, view) => {
+                    let content = view.as_ref().and_then(PackedView::content);
+                    contents.extend(content.map(|content| (child.name.to_string(), content)));
+                    *view = view.take().map(PackedView::without_content);
+                }
+                unseen => *unseen = ChildView::Seen(Seen::Silent, None),
+            }
+        }
+        Some(contents)
+    }
+
+    /// All is put together; absent: the node has nothing to say beside its own content.
+    pub(super) fn fold(&mut self, bytes: Option<Vec<u8>>) {
+        self.folding = Folding::Done;
+        if bytes.is_some() {
+            self.content.get_or_insert_default().bytes = bytes;
+        }
     }
 
     /// The view, of what has come so far.

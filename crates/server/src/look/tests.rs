@@ -317,7 +317,7 @@ fn each_child_may_be_asked_something_of_its_own_when_the_node_has_said_what() {
     for (number, name) in [(1, "paris"), (2, "tokyo"), (3, "lima")] {
         open(&mut looks, number, name, None, name != "lima");
     }
-    let question = LookQuestion { kind: LookKind::Plan, body: b"change".to_vec() };
+    let question = LookQuestion { kind: LookKind::PlanSupply, body: b"change".to_vec() };
     looks.ask(at(0), question.clone(), PATIENCE).unwrap();
     assert!(looks_in(&outputs(&mut looks, at(0), None)).is_empty(), "nobody knows yet what to ask");
     looks.ask(at(0), question, PATIENCE).unwrap();

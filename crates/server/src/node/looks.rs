@@ -114,7 +114,9 @@ impl Node {
                 ..NodeContent::default()
             },
             LookKind::Explain => self.explain_on_the_way(now, &question.body),
-            LookKind::Tree | LookKind::Plan | LookKind::Other(_) => NodeContent::default(),
+            LookKind::Tree | LookKind::PlanDemand | LookKind::PlanSupply | LookKind::Other(_) => {
+                NodeContent::default()
+            }
         }
     }
 
@@ -150,6 +152,12 @@ impl Node {
                 let content = self.content_inside(now, &question, bytes);
                 if let LooksPlace::Inside(looks) = &mut self.streams.lookers.place {
                     looks.content(now, look, content);
+                }
+            }
+            // Documents are read where there are files.
+            Some(LookOutput::Fold { look, .. }) => {
+                if let LooksPlace::Inside(looks) = &mut self.streams.lookers.place {
+                    looks.folded(now, look, None);
                 }
             }
             Some(LookOutput::Show { stream, part }) => self.show_above(stream, part),

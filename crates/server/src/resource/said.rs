@@ -47,6 +47,11 @@ impl Resource {
         self.holders.said_mut().note(slot, bands, &self.terms);
     }
 
+    /// The demands of the holder at `slot` as it said them.
+    pub(super) fn said_by(&self, slot: Slot) -> Bands {
+        self.holders.said().0.get(&slot).cloned().unwrap_or_else(|| bands(self.holders.at(slot).demands()))
+    }
+
     /// Lets the demands of all holders count by the caps of the terms in force, if those before had others. Only those whose demands
     /// were cut before, or are now, stand elsewhere then.
     pub(super) fn cap_anew(&mut self, before: &Template, cx: CallContext<'_>) {

@@ -20,6 +20,7 @@ mod looks;
 mod mailbox;
 mod operators;
 mod parts;
+mod plans;
 mod readiness;
 mod reloads;
 mod stream_key;
@@ -58,6 +59,7 @@ use self::looks::LookRoom;
 pub use self::looks::{FoundClient, FoundClients, TreeView};
 pub(super) use self::mailbox::{Letter, Mailbox};
 pub(in crate::shell) use self::parts::PART;
+pub use self::plans::{NotPlanned, PlanRequest};
 pub use self::readiness::NotReady;
 use self::reloads::Reloads;
 pub(super) use self::stream_key::StreamKey;
@@ -185,6 +187,7 @@ impl Driver {
             leader_state: Mutex::new(leader_state),
             domains: DomainRoom::new(notices.domains),
             looks: LookRoom::new(notices.looks),
+
             health: Health::new(config.parent.is_some()),
             identity: TaskIdentity::new(config, advertise),
             authority,

@@ -1,6 +1,7 @@
 //! The pages for people and monitors: `/healthz`, `/readyz`, `/metrics`, `/status` and those below `/v1`.
 
 mod looks;
+mod plans;
 
 use std::io;
 use std::pin::pin;
@@ -11,7 +12,7 @@ use axum::extract::{Query, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -37,6 +38,8 @@ use super::tls::handshake::HandshakeGuard;
 use crate::access::Role;
 use crate::node::{RowOrder, StatusQuery};
 use crate::repository::Glob;
+
+pub use self::plans::{PlanBody, PlanBodyDocument};
 
 /// The time in which the head of a request must come, also the next one on the same connection.
 const HEAD: Duration = Duration::from_secs(10);
@@ -102,6 +105,7 @@ pub(super) fn looks(driver: Arc<Driver>, gate: Arc<Gate>) -> Router {
         .route("/v1/explain", get(explain))
         .route("/v1/tree", get(looks::tree))
         .route("/v1/find", get(looks::find))
+        .route("/v1/plan", post(plans::plan))
         .with_state(PageRooms { driver, gate })
 }
 
@@ -129,6 +133,7 @@ pub const INDEX: &str = "lessor\n\n\
     /v1/explain  why a client gets what it gets: JSON; ?resource=NAME&client=ID\n\
     /v1/tree  all nodes below, with their busiest resources: JSON; ?resources=N&matching=GLOB\n\
     /v1/find  where a client is in the tree, and why it gets what it gets: JSON; ?resource=NAME&client=ID\n\
+    /v1/plan  what other templates would change: POST, JSON\n\
     /metrics  for Prometheus\n\
     /healthz  200 while the process can do its work; 503 when it has failed one of its own checks, or stands still\n\
     /readyz   200 while it takes requests; 503 with the reason when it drains, has never met the node above, or stands\n\

@@ -13,6 +13,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use super::hold_kind::HoldKind;
 use super::mailbox::Mailbox;
+use super::plans::PlanDesk;
 use super::{Driver, StreamKey, Summary, TICK, Unanswered};
 use crate::look::tree::{NodeBranch, NodeFacts, SeenNodes, TreeQuery};
 use crate::look::{self, LookEvent, LookOutput, LookQuestion, Looks, NodeContent, ViewTree};
@@ -35,6 +36,8 @@ pub(super) struct LookRoom {
     desk: Mutex<LookDesk>,
     /// There is something to be looked at.
     notifier: Notify,
+    /// The plan that this node is at.
+    pub(super) plans: PlanDesk,
 }
 
 /// The state behind the lock.
@@ -101,7 +104,7 @@ impl LookRoom {
             mailboxes: BTreeMap::new(),
             waiting: BTreeMap::new(),
         };
-        LookRoom { desk: Mutex::new(desk), notifier: Notify::new() }
+        LookRoom { desk: Mutex::new(desk), notifier: Notify::new(), plans: PlanDesk::default() }
     }
 
     /// There is something to be looked at.
@@ -206,15 +209,25 @@ impl Driver {
 
     /// Asks this node and all below it.
     async fn look_down(&self, kind: LookKind, body: Vec<u8>) -> Result<ViewTree, Unanswered> {
+        self.look_down_for(kind, body, look::PATIENCE).await
+    }
+
+    /// The same with another patience.
+    pub(super) async fn look_down_for(
+        &self,
+        kind: LookKind,
+        body: Vec<u8>,
+        patience: Duration,
+    ) -> Result<ViewTree, Unanswered> {
         self.redirect()?;
         let (answer, answered) = oneshot::channel();
         let asked = self.looks.with_desk(|desk, now| {
-            let ticket = desk.looks.ask(now, LookQuestion { kind, body }, look::PATIENCE)?;
+            let ticket = desk.looks.ask(now, LookQuestion { kind, body }, patience)?;
             desk.waiting.insert(ticket, answer);
             Ok::<(), look::TooManyLooks>(())
         });
         asked.map_err(|_| Unanswered::Late)?;
-        match tokio::time::timeout(look::PATIENCE + GRACE, answered).await {
+        match tokio::time::timeout(patience + GRACE, answered).await {
             Ok(Ok(bytes)) => ViewTree::read(&bytes, look::BOUNDS.levels).ok_or(Unanswered::Late),
             // Another leader has begun.
             Ok(Err(_)) => {
@@ -304,6 +317,17 @@ impl Driver {
                     });
                 });
             }
+            LookOutput::Fold { look, question, contents } => {
+                let driver = Arc::clone(self);
+                tokio::spawn(async move {
+                    let folded = driver.fold_plan(&question.body, contents).await;
+                    driver.looks.with_desk(|desk, now| {
+                        if desk.term == term {
+                            desk.looks.folded(now, look, folded);
+                        }
+                    });
+                });
+            }
             LookOutput::Show { stream, part } => {
                 // Of a broken node, or one that leads no more, nothing is expected.
                 let _ = self.call(HoldKind::Look, |node, _| node.show_above(stream, part));
@@ -319,10 +343,14 @@ impl Driver {
 
     /// The content of this node for a question. Where it cannot be made there is none.
     async fn look_content(&self, question: LookQuestion, bytes: usize) -> NodeContent {
-        if question.kind != LookKind::Tree {
-            return self
-                .call(HoldKind::Look, |node, now| node.look_content(now, &question))
-                .unwrap_or_default();
+        match question.kind {
+            LookKind::Tree => {}
+            LookKind::PlanDemand => return self.begin_plan(&question.body).await,
+            LookKind::PlanSupply => return self.end_plan(&question.body).await,
+            LookKind::Client | LookKind::Explain | LookKind::Other(_) => {
+                let content = self.call(HoldKind::Look, |node, now| node.look_content(now, &question));
+                return content.unwrap_or_default();
+            }
         }
         let Some(query) = TreeQuery::read(&question.body) else { return NodeContent::default() };
         let Some(summary) = self.fresh_summary().await else { return NodeContent::default() };
