@@ -140,6 +140,11 @@ fn every_file_in_configs_is_good() {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(here("../../configs")).unwrap() {
         let path = entry.unwrap().path();
+        if path.ends_with("doors") {
+            // The rules there are for doors, whose tests read them; before their first start stands this one.
+            source::load(&path.join("first.yaml")).unwrap_or_else(|error| panic!("{error}"));
+            continue;
+        }
         if path.ends_with("access.yaml") {
             let rules: Access = source::load_document(&path).unwrap_or_else(|error| panic!("{error}"));
             assert!(!rules.clients.is_empty() && !rules.nodes.is_empty() && !rules.operators.is_empty());
