@@ -1,15 +1,14 @@
 //! `lessor freeze`, `drain`, `cap`, `overrides`, `lift` and `seize`: what operators put above the templates for a while.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use hyper::Method;
-use lessor_client::internals::clock;
-use lessor_server::overrides::{BadOverride, Override, OverrideAct};
+use lessor_server::overrides::{BadOverride, OverrideAct};
 use lessor_server::shell::etcd::OverrideOutcome;
-use lessor_server::shell::random;
+use lessor_server::shell::override_records;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
@@ -173,14 +172,7 @@ impl Cap {
 
 impl OverrideFlags {
     async fn put(self, act: OverrideAct) -> anyhow::Result<()> {
-        let mut it = Override {
-            id: format!("{:08x}", random::number() >> 32),
-            act,
-            by: self.office.author(),
-            at: humantime::format_rfc3339_millis(now()).to_string(),
-            seconds: self.time.as_secs(),
-            ..Override::for_reason(&self.reason)
-        };
+        let mut it = override_records::record(act, self.office.author(), &self.reason, self.time.as_secs());
         it.check()?;
         let place = match self.office.open()? {
             Office::Etcd(store) => match store.put_override(&it).await? {
@@ -233,14 +225,7 @@ impl ListOverrides {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let answer = match self.office.open()? {
             Office::Admin(port) => port.call(Method::GET, "override", None).await?,
-            Office::Etcd(store) => {
-                let (good, bad): (Vec<_>, Vec<_>) =
-                    store.overrides().await?.into_iter().partition(Result::is_ok);
-                let rows: Vec<Value> = good.into_iter().flatten().map(|it| row(&it)).collect();
-                let faults: Vec<String> =
-                    bad.into_iter().filter_map(Result::err).map(|fault| fault.to_string()).collect();
-                json!({"place": "etcd", "overrides": rows, "faults": faults})
-            }
+            Office::Etcd(store) => override_records::listing(store.overrides().await?),
         };
         match self.json {
             true => println!("{answer}"),
@@ -267,26 +252,6 @@ impl Lift {
         println!("override {id} is lifted");
         Ok(())
     }
-}
-
-fn now() -> SystemTime {
-    SystemTime::UNIX_EPOCH + clock::wall().since_epoch
-}
-
-/// An override in the form in which an admin port says it.
-fn row(it: &Override) -> Value {
-    let age = humantime::parse_rfc3339(&it.at).ok().and_then(|began| now().duration_since(began).ok());
-    let left = Duration::from_secs(it.seconds).saturating_sub(age.unwrap_or_default());
-    json!({
-        "id": it.id,
-        "kind": it.act.kind().as_str(),
-        "what": it.act.to_string(),
-        "reason": it.reason,
-        "by": it.by.name,
-        "verified": it.by.verified,
-        "at": it.at,
-        "ends_in_seconds": left.as_secs_f64(),
-    })
 }
 
 fn shown(answer: &Value) -> String {

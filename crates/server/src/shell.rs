@@ -22,6 +22,7 @@ mod measure;
 pub mod metrics;
 mod more_pages;
 mod options;
+pub mod override_records;
 mod parent;
 mod port;
 mod port_name;

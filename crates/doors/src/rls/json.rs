@@ -102,7 +102,7 @@ fn unit<'de, D: Deserializer<'de>>(from: D) -> Result<i32, D::Error> {
 /// Reads a request.
 ///
 /// # Errors
-/// What is wrong with it, and where.
+/// The fault in it, and its place.
 pub fn request(bytes: &[u8]) -> Result<RateLimitRequest, serde_json::Error> {
     let read: RequestJson = serde_json::from_slice(bytes)?;
     let descriptor = |descriptor: DescriptorJson| RateLimitDescriptor {

@@ -1,7 +1,7 @@
 //! Connections at a door: so many at a time, and none that keeps its place by saying nothing.
 //!
-//! Who connects says within seconds what it speaks, or its place is somebody else's; what is then neither read nor written for
-//! long is over. Those for whom there is no place wait outside, in the kernel's queue. Peers that are not trusted have a part of
+//! A peer says within seconds what it speaks, or its place is somebody else's; a connection on which nothing is read or written
+//! for long is over. Those for whom there is no place wait outside, in the kernel's queue. Peers that are not trusted have a part of
 //! the places among them, and are turned away beyond it, so that they never shut out the proxies.
 
 use std::net::IpAddr;

@@ -1,6 +1,6 @@
 //! The hosts under which browsers may ask for pages.
 //!
-//! Whoever answers for a name in the DNS can have it lead anywhere: a page of his, open in somebody's browser, would then reach a
+//! The owner of a name in the DNS can have it lead anywhere: a page of his, open in somebody's browser, would then reach a
 //! server that only that browser reaches, and read all that it says. Its requests still name his host, and that gives them away.
 
 use std::net::{Ipv4Addr, Ipv6Addr};

@@ -1,9 +1,6 @@
 //! The acts about overrides: at the etcd of the templates where there is one, so that all tasks of all nodes go by them; and else in
 //! the memory of the leader, with which they end.
 
-use std::time::{Duration, SystemTime};
-
-use lessor_client::internals::clock;
 use serde_json::{Value, json};
 
 use super::acts::Acts;
@@ -11,10 +8,10 @@ use super::call::{OverrideOrder, RecallTarget};
 use super::operator::Operator;
 use super::problem::ActProblem;
 use crate::node::{NotRecalled, SeizedLease};
-use crate::overrides::{BadOverride, Override, OverrideStatus};
+use crate::overrides::{BadOverride, OverrideStatus};
 use crate::revision::RevisionAuthor;
 use crate::shell::etcd::{OverrideOutcome, StoreFault};
-use crate::shell::random;
+use crate::shell::override_records;
 
 // === impl Acts ===
 
@@ -26,12 +23,7 @@ impl Acts {
             let rows: Vec<Value> = all.iter().map(status_row).collect();
             return Ok(json!({"place": "leader", "overrides": rows, "faults": []}));
         };
-        let all = store.overrides().await.map_err(|fault| no_store(&fault))?;
-        let (good, bad): (Vec<_>, Vec<_>) = all.into_iter().partition(Result::is_ok);
-        let rows: Vec<Value> = good.into_iter().flatten().map(|it| record_row(&it)).collect();
-        let faults: Vec<String> =
-            bad.into_iter().filter_map(Result::err).map(|fault| fault.to_string()).collect();
-        Ok(json!({"place": "etcd", "overrides": rows, "faults": faults}))
+        store.overrides().await.map(override_records::listing).map_err(|fault| no_store(&fault))
     }
 
     pub(super) async fn put_override(
@@ -39,16 +31,10 @@ impl Acts {
         order: &OverrideOrder,
         operator: &Operator,
     ) -> Result<Value, ActProblem> {
-        let it = Override {
-            id: format!("{:08x}", random::number() >> 32),
-            act: order.act.clone(),
-            by: self.author(operator),
-            at: now(),
-            seconds: order.time.as_secs().max(1),
-            ..Override::for_reason(&order.reason)
-        };
+        let (act, by, seconds) = (order.act.clone(), self.author(operator), order.time.as_secs().max(1));
+        let it = override_records::record(act, by, &order.reason, seconds);
         it.check().map_err(|fault| bad_override(&fault))?;
-        let row = record_row(&it);
+        let row = override_records::row(&it);
         let place = match &self.rooms.store {
             Some(store) => match store.put_override(&it).await.map_err(|fault| no_store(&fault))? {
                 OverrideOutcome::Put => "etcd",
@@ -98,11 +84,6 @@ impl Acts {
     }
 }
 
-/// The date, as it is written down.
-fn now() -> String {
-    humantime::format_rfc3339_millis(SystemTime::UNIX_EPOCH + clock::wall().since_epoch).to_string()
-}
-
 fn status_row(status: &OverrideStatus) -> Value {
     json!({
         "id": status.id,
@@ -112,24 +93,6 @@ fn status_row(status: &OverrideStatus) -> Value {
         "by": status.by,
         "verified": status.is_verified,
         "ends_in_seconds": status.ends_in_seconds,
-    })
-}
-
-/// The row of an override as its author wrote it: the time that it has left is by a clock that may err.
-fn record_row(it: &Override) -> Value {
-    let began = humantime::parse_rfc3339(&it.at).ok();
-    let age = began
-        .and_then(|began| (SystemTime::UNIX_EPOCH + clock::wall().since_epoch).duration_since(began).ok());
-    let left = Duration::from_secs(it.seconds).saturating_sub(age.unwrap_or_default());
-    json!({
-        "id": it.id,
-        "kind": it.act.kind().as_str(),
-        "what": it.act.to_string(),
-        "reason": it.reason,
-        "by": it.by.name,
-        "verified": it.by.verified,
-        "at": it.at,
-        "ends_in_seconds": left.as_secs_f64(),
     })
 }
 
