@@ -1,6 +1,8 @@
 //! Servers that die and come back with nothing but what they are told: what holders have from before is not handed out
 //! again.
 
+use std::fs;
+
 use lessor_client::internals::clock;
 use lessor_client::{Client, Rung};
 use lessor_proto::Amount;
@@ -155,10 +157,17 @@ async fn a_server_that_remembers_comes_back_as_a_successor_does() {
 #[tokio::test]
 async fn in_the_first_hour_a_server_that_remembers_knows_its_leases_and_learns_floors() {
     let directory = tempfile::tempdir().unwrap();
-    let config = leases(6, "").replace("safe_capacity: 5", "safe_fraction: 0.1");
+    let config = leases(10, "").replace("safe_capacity: 5", "safe_fraction: 0.1");
     let mut house = remembering(&config, &directory).await;
     let mut polls = holder("polls", 40.0);
     served(&mut polls, &mut house.capacity().await, &[]).await;
+    // It grants as soon as it has learnt, and writes that down then: one that dies in between learns once more.
+    eventually("what it has learnt is written", async || {
+        let state = fs::read_to_string(directory.path().join("state")).unwrap_or_default();
+        ask(&mut polls, &mut house.capacity().await).await;
+        state.contains(" unknown floors ")
+    })
+    .await;
     house.crash().await;
 
     let house = house.start_again().await;

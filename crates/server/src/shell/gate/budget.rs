@@ -31,9 +31,12 @@ pub(in crate::shell) struct Purse {
     streams: Arc<AtomicU32>,
 }
 
-/// A stream that is paid for until it is dropped.
+/// A stream that is paid for until it gives way or is dropped.
 #[derive(Debug)]
-pub(in crate::shell) struct PaidStream(Arc<Purse>);
+pub(in crate::shell) struct PaidStream {
+    /// The count that it is in.
+    streams: Option<Arc<AtomicU32>>,
+}
 
 /// The time in which reports may come that are then sent at once.
 const BURST: Duration = Duration::from_secs(2);
@@ -99,7 +102,7 @@ impl Purse {
     /// When there are as many as there may be.
     pub(in crate::shell) fn pay_stream(self: &Arc<Purse>) -> Result<PaidStream, Refusal> {
         let before = self.streams.fetch_add(1, Ordering::Relaxed);
-        let paid = PaidStream(Arc::clone(self));
+        let paid = PaidStream { streams: Some(Arc::clone(&self.streams)) };
         match self.budget.streams {
             Some(limit) if before >= limit => {
                 let (count, limit) = (before as usize + 1, limit as usize);
@@ -109,9 +112,11 @@ impl Purse {
         }
     }
 
-    /// Whether there are more streams than there may be, as the budget has become smaller.
-    pub(in crate::shell) fn has_too_many_streams(&self) -> bool {
-        self.budget.streams.is_some_and(|limit| self.streams.load(Ordering::Relaxed) > limit)
+    /// Takes a stream out of the count if there are more than there may be, as the budget has become smaller. Of those that ask at
+    /// the same moment just as many give way as are too many.
+    pub(in crate::shell) fn gives_way(&self, paid: &mut PaidStream) -> bool {
+        let Some(limit) = self.budget.streams else { return false };
+        paid.give_way(limit)
     }
 
     /// The number of resources that one stream may hold, if it is limited.
@@ -120,8 +125,51 @@ impl Purse {
     }
 }
 
+// === impl PaidStream ===
+
+impl PaidStream {
+    fn give_way(&mut self, limit: u32) -> bool {
+        let Some(streams) = &self.streams else { return true };
+        let fewer = |count: u32| (count > limit).then(|| count - 1);
+        let gives_way = streams.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).is_ok();
+        if gives_way {
+            self.streams = None;
+        }
+        gives_way
+    }
+}
+
 impl Drop for PaidStream {
     fn drop(&mut self) {
-        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+        if let Some(streams) = &self.streams {
+            streams.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn of_streams_that_are_asked_at_the_same_moment_just_so_many_give_way() {
+        let with = |streams| Budget { streams: Some(streams), ..Budget::default() };
+        let budgets = Budgets::default();
+        for (most, limit) in [(8, 7), (8, 1), (8, 0), (8, 8)] {
+            let before = budgets.purse("web", None, with(most)).unwrap();
+            let mut paid: Vec<PaidStream> = (0..most).map(|_| before.pay_stream().unwrap()).collect();
+            let purse = budgets.purse("web", None, with(limit)).unwrap();
+            let ways: Vec<bool> = thread::scope(|scope| {
+                let asks = paid.iter_mut().map(|paid| scope.spawn(|| purse.gives_way(paid)));
+                let asks: Vec<_> = asks.collect();
+                asks.into_iter().map(|ask| ask.join().unwrap()).collect()
+            });
+            assert_eq!(ways.iter().filter(|gives_way| !**gives_way).count(), limit as usize);
+            assert!(purse.pay_stream().is_err(), "all places are taken");
+            drop(paid);
+            assert_eq!(purse.streams.load(Ordering::Relaxed), 0, "each is counted out once");
+        }
     }
 }

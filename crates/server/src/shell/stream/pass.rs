@@ -179,9 +179,9 @@ impl Guest {
 
     /// Whether there may be this stream: one that was opened without a budget pays now, as far as there is room.
     fn is_within_budget(&mut self) -> bool {
-        match (&self.purse, &self.paid) {
+        match (&self.purse, &mut self.paid) {
             (None, _) => true,
-            (Some(purse), Some(_)) => !purse.has_too_many_streams(),
+            (Some(purse), Some(paid)) => !purse.gives_way(paid),
             (Some(purse), None) => {
                 self.paid = purse.pay_stream().ok();
                 self.paid.is_some()
