@@ -20,6 +20,8 @@ pub struct PlanScan {
     /// The slot from which on the holders of the last planned one are to be looked at.
     from: Option<Slot>,
     planned: Vec<PlannedResource>,
+    /// The number of holders that may still be looked at one by one.
+    room: usize,
     /// Resources that the change is about and that are not planned, as they are too many.
     unplanned: usize,
 }
@@ -28,6 +30,8 @@ pub struct PlanScan {
 const MOST_PLANNED: usize = 1_000;
 /// Holders of each that are looked at one by one; those after them are taken together by what they want.
 const MOST_HOLDERS: usize = 10_000;
+/// Holders of all resources together that are looked at one by one: a plan takes some tens of megabytes at the most.
+const MOST_IN_ALL: usize = 100_000;
 /// The work of one slice, where one is that of looking at a resource.
 const SLICE: usize = 512;
 /// The work of looking at a holder.
@@ -45,6 +49,7 @@ impl PlanScan {
             after: None,
             from: None,
             planned: Vec::new(),
+            room: MOST_IN_ALL,
             unplanned: 0,
         }
     }
@@ -55,18 +60,26 @@ impl PlanScan {
         if self.epoch != node.epoch() {
             *self = PlanScan { epoch: node.epoch(), ..PlanScan::new(self.change.clone()) };
         }
+        if !self.scan(now, node) {
+            return None;
+        }
+        let planned = std::mem::take(&mut self.planned);
+        let templates = self.change.repository.clone();
+        let plan = NodePlan::new(now, node.config(), templates, planned, self.unplanned);
+        Some(plan.at_version(node.repository().version()))
+    }
+
+    /// Scans a slice. Returns whether that was the last.
+    fn scan(&mut self, now: Time, node: &Node) -> bool {
         let mut work = SLICE;
         while work > 0 {
             if self.from.is_some() {
                 self.scan_holders(node, &mut work);
             } else if !self.next_resource(now, node, &mut work) {
-                let planned = std::mem::take(&mut self.planned);
-                let templates = self.change.repository.clone();
-                let plan = NodePlan::new(now, node.config(), templates, planned, self.unplanned);
-                return Some(plan.at_version(node.repository().version()));
+                return true;
             }
         }
-        None
+        false
     }
 
     /// Goes on to the next resource that the change is about. Returns whether there is one, or work to go on with.
@@ -104,9 +117,11 @@ impl PlanScan {
                 return;
             }
             *work = work.saturating_sub(HOLDER);
-            match planned.holders.len() < MOST_HOLDERS {
-                true => planned.holders.push(holder),
-                false => planned.rest.add(&holder),
+            if planned.holders.len() < MOST_HOLDERS && self.room > 0 {
+                self.room -= 1;
+                planned.holders.push(holder);
+            } else {
+                planned.rest.add(&holder);
             }
         }
     }
@@ -138,3 +153,6 @@ fn plan_of(
         rehearsal: None,
     }
 }
+
+#[cfg(test)]
+mod tests;
