@@ -49,6 +49,8 @@ impl Domains {
             self.shards().for_each(|mut shard| {
                 shard.records_mut().for_each(|record| record.begin(now, &self.sync));
             });
+        } else if self.sync.lock().take_misplaced(now) {
+            self.resend();
         }
         update.hot.iter().for_each(|name| self.set_hot(name, true));
         if self.policies().is_some_and(|policies| policies.version() == update.version) {
@@ -72,6 +74,11 @@ impl Domains {
 
     pub(super) fn acked(&self, id: u64) -> Acked<'_> {
         self.sync.acked(id)
+    }
+
+    /// Has all of every domain said again that is replicated.
+    pub(super) fn resend(&self) {
+        self.shards().for_each(|mut shard| shard.records_mut().for_each(|record| record.resend(&self.sync)));
     }
 
     fn set_hot(&self, name: &str, is_hot: bool) {

@@ -133,8 +133,7 @@ impl Domains {
         drop(in_force);
         if self.sync.members() > 0 {
             // The tiers by which hits were counted are others.
-            self.shards()
-                .for_each(|mut shard| shard.records_mut().for_each(|record| record.resend(&self.sync)));
+            self.resend();
         }
     }
 

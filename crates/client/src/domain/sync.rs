@@ -124,6 +124,9 @@ impl DomainSync {
         if draft.domains.is_empty() && !draft.is_question {
             return None;
         }
+        if !draft.domains.is_empty() {
+            self.stream.place(now);
+        }
         let (id, resource) = (self.stream.sent(now), resource.clone());
         let (ask, domains) = (draft.is_question, draft.domains);
         Some(DomainReport { resource, version, id, ask, below: None, domains })
@@ -143,6 +146,11 @@ impl DomainSync {
             self.hot.remove(name);
         }
         Some(*self.stream.clocks())
+    }
+
+    /// Whether what was said of hits is to be said again at `now`, as it is known by now that they were made later.
+    pub(super) fn take_misplaced(&mut self, now: Time) -> bool {
+        self.stream.take_misplaced(now)
     }
 
     /// All reports up to `id` are acknowledged, and the update that says so is taken up. Returns those who wait for that.

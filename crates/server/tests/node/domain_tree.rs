@@ -20,6 +20,8 @@ const CLIENTS: u64 = 10;
 struct Tree {
     now: Time,
     version: u32,
+    /// How much older the news of the root are when they come to a leaf.
+    slowness: Duration,
     /// The root, and each leaf.
     nodes: Vec<DomainSync>,
     /// The life of each leaf.
@@ -44,6 +46,7 @@ impl Tree {
         let mut tree = Tree {
             now: Time::ZERO + Duration::from_secs(1),
             version: policies.version(),
+            slowness: Duration::ZERO,
             nodes: vec![DomainSync::default(); 3],
             lives: [0; 3],
             lines,
@@ -149,6 +152,10 @@ impl Tree {
             }
             DomainOutput::News { peer, news } if node == 0 => {
                 let leaf = if peer == Peer::from(self.stream(1)) { 1 } else { 2 };
+                // It was said, and what it acknowledges was heard, when it was that much earlier.
+                let earlier = |at: Time| Time::from_nanos(at.as_nanos() - self.slowness.as_nanos() as u64);
+                let (now, heard_at) = (earlier(news.now), earlier(news.heard_at));
+                let news = Box::new(DomainNews { now, heard_at, ..*news });
                 self.nodes[leaf].handle(self.now, DomainEvent::Told { news });
             }
             DomainOutput::News { peer, news } => {
@@ -234,6 +241,40 @@ fn a_client_that_says_everything_anew_is_counted_once_at_every_node() {
     tree.later(Duration::from_millis(500));
     assert_eq!((tree.counted(), tree.told(2, 1)), (vec![9, 9, 9], 8));
     assert!(tree.said.len() < 30, "it comes to rest: {}", tree.said.len());
+}
+
+#[test]
+fn a_leaf_that_learns_that_hits_were_later_than_it_said_says_them_again() {
+    let said = |tree: &mut Tree| -> Vec<(bool, u32, Time)> {
+        let said = std::mem::take(&mut tree.said).into_iter().filter(|(leaf, _)| *leaf == 1);
+        let hits = |hits: &DomainHits| {
+            let sum = hits.entries.iter().map(|entry| entry.hits).sum();
+            Some((hits.all, sum, hits.entries.first()?.at))
+        };
+        said.flat_map(|(_, report)| report.domains).filter_map(|domain| hits(&domain)).collect()
+    };
+    for (slowness, is_again) in [(Duration::from_secs(3), true), (Duration::from_millis(400), false)] {
+        let mut tree = Tree::of(10);
+        tree.later(Duration::from_secs(100));
+        tree.slowness = slowness;
+        tree.replace_leaf(1);
+        let made = tree.now;
+        let mut tree = heat(tree);
+        let early = Time::from_nanos(made.as_nanos() - slowness.as_nanos() as u64);
+        // The clocks may have drifted by a little.
+        let near = |at: Time, of: Time| at <= of && of.since(at) < Duration::from_millis(10);
+        let first = said(&mut tree);
+        assert!(
+            !first.is_empty() && first.iter().all(|&(all, hits, at)| all && hits == 4 && near(at, early))
+        );
+        tree.slowness = Duration::ZERO;
+        tree.hit(1, 0, false, 1);
+        tree.later(Duration::from_millis(500));
+        let said = said(&mut tree);
+        let again = said.iter().filter(|&&(all, hits, at)| all && hits == 5 && near(at, made));
+        assert_eq!(again.count(), usize::from(is_again), "{said:?}");
+        assert_eq!(tree.counted(), [8, 8, 8], "once each");
+    }
 }
 
 #[test]

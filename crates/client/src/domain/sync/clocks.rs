@@ -52,6 +52,11 @@ impl Clocks {
         }
     }
 
+    /// By how much the clock there is ahead of ours at the least, in nanoseconds, if anything is known of it.
+    pub(super) fn least(&self, now: Time) -> Option<i128> {
+        self.least.map(|least| least.at_least(now))
+    }
+
     /// The time that the clock there showed at `here`, or an earlier one.
     pub fn there(&self, now: Time, here: Time) -> Option<Time> {
         let bound = self.least?;

@@ -14,6 +14,8 @@ use super::Clocks;
 const PAUSE: Duration = Duration::from_millis(5);
 /// The most reports whose time is remembered.
 const MOST_UNACKED: usize = 1_024;
+/// Hits that were placed earlier than they were by more than this are said again: they would be forgotten too early.
+const MISPLACED: i128 = 500_000_000;
 
 /// The state of one stream of deltas; by default there is none.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +32,8 @@ pub struct DeltaStream {
     /// The next report is to be acknowledged at once.
     asks: bool,
     is_urgent: bool,
+    /// The least lead of the clock there by which hits were placed on it since all were said.
+    placed_by: Option<i128>,
 }
 
 // === impl DeltaStream ===
@@ -94,6 +98,28 @@ impl DeltaStream {
         self.id?;
         self.is_urgent = false;
         Some(std::mem::take(&mut self.asks))
+    }
+
+    /// Hits are placed on the clock there at `now`, by what is known of it.
+    pub fn place(&mut self, now: Time) {
+        self.placed_by = match (self.placed_by, self.clocks.least(now)) {
+            (Some(before), Some(least)) => Some(before.min(least)),
+            (before, least) => before.or(least),
+        };
+    }
+
+    /// Whether hits that were said are by what is known at `now` much later than they were said to be, so that all are to be said
+    /// again. Says so once.
+    ///
+    /// It is so where all that had come before came slowly.
+    pub fn take_misplaced(&mut self, now: Time) -> bool {
+        let least = self.clocks.least(now);
+        let is_misplaced =
+            matches!((self.placed_by, least), (Some(placed), Some(least)) if least - placed > MISPLACED);
+        if is_misplaced {
+            self.placed_by = None;
+        }
+        is_misplaced
     }
 
     /// A report is sent at `now`. Returns its number.

@@ -131,6 +131,31 @@ fn resource() -> ResourceId {
     ResourceId::new("db", 256).unwrap()
 }
 
+/// What comes slowly says of the clock at the other end only that it is no further behind, and hits that are placed on it by that
+/// are forgotten too early.
+#[test]
+fn hits_that_were_placed_by_what_came_slowly_are_told_again_once_something_comes_quickly() {
+    for (slow, is_again) in [(Duration::from_secs(3), true), (Duration::from_millis(400), false)] {
+        let mut two = Two::new(rules(policy(&[(10, 60, 60, 0)])), [AT_ONCE, slow]);
+        two.meet(4);
+        two.ways = [AT_ONCE; 2];
+        assert_eq!(two.ask(0, 1).granted, 1);
+        assert_eq!(two.told(0), Some((false, 1)), "by the clock as it is known");
+        // The second has heard of that, and what came to it had come as slowly.
+        for (who, hits) in [(0, 5), (1, 1)] {
+            let known =
+                |two: &Two| -> Vec<Time> { two.did[who]["tenant"].iter().map(|entry| entry.at).collect() };
+            let before = known(&two);
+            assert_eq!(two.told(who), is_again.then_some((true, hits)), "{slow:?} {who}");
+            let later = if is_again { slow } else { AT_ONCE };
+            // The clocks may have drifted by a little.
+            let moved = known(&two)[0].since(before[0]);
+            assert!(moved.abs_diff(later) < Duration::from_millis(10), "{moved:?}, not {later:?}");
+            assert_eq!(two.told(who), None, "and once");
+        }
+    }
+}
+
 #[test]
 fn what_one_does_counts_in_both() {
     let mut two = Two::met(10, 6);

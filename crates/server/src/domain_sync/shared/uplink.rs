@@ -133,6 +133,9 @@ impl SharedDomains {
         if domains.is_empty() && !ask {
             return None;
         }
+        if !domains.is_empty() {
+            self.uplink.stream.place(now);
+        }
         let census = self.below;
         self.uplink.told_census = census;
         let id = self.uplink.stream.sent(now);
@@ -151,7 +154,8 @@ impl SharedDomains {
         if news.begins {
             uplink.hot.clear();
         }
-        let is_anew = news.begins || is_ours && uplink.version != news.version;
+        let is_misplaced = uplink.stream.take_misplaced(now);
+        let is_anew = news.begins || is_ours && uplink.version != news.version || is_misplaced;
         uplink.version = news.version;
         if is_anew {
             self.begin_anew(now);
