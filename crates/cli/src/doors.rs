@@ -1,6 +1,7 @@
 //! `lessor doors`: doors through which proxies ask for limits, over leases of a server; until it is told to end.
 
 mod files;
+mod peer;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use tracing::{error, info, warn};
 
 pub(crate) use self::files::RuleFiles;
 use self::files::RuleSource;
+use self::peer::{PeerService, PeerSettings};
 use crate::log::{self, LogFormat};
 use crate::pages::ServerFlags;
 use crate::signals::Signals;
@@ -25,11 +27,15 @@ use crate::signals::Signals;
 /// may is leased from a server, which needs the templates that `lessor import` prints. SIGTERM and SIGINT drain it, SIGHUP or a
 /// changed file reload the rules.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("files").args(["rules", "ratelimit"]).multiple(true).required(true))]
-#[command(group = ArgGroup::new("mouths").args(["rls", "http"]).multiple(true).required(true))]
+#[command(group = ArgGroup::new("files").args(["rules", "ratelimit", "peer"]).multiple(true).required(true))]
+#[command(group = ArgGroup::new("mouths").args(["rls", "http", "peer"]).multiple(true).required(true))]
 pub(crate) struct OpenDoors {
     #[command(flatten)]
     rules: RuleFlags,
+    /// Take the place of another service: its ports, its files and its settings, from the variables that it reads. Flags that
+    /// are given count before them
+    #[arg(long = "as", env = "LESSOR_DOORS_AS", value_name = "SERVICE", conflicts_with = "rules")]
+    peer: Option<PeerService>,
     /// Where to serve Envoy's rate limit service over gRPC; unix:PATH is a socket of the file system
     #[arg(long, env = "LESSOR_DOORS_RLS", value_name = "HOST:PORT")]
     rls: Option<DoorAddress>,
@@ -50,9 +56,12 @@ pub(crate) struct OpenDoors {
     drain: Duration,
     #[command(flatten)]
     servers: ServerFlags,
-    /// The format of log lines; RUST_LOG says which lines there are
-    #[arg(long, env = "LESSOR_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
-    log_format: LogFormat,
+    /// The format of log lines, text without it; RUST_LOG says which lines there are
+    #[arg(long, env = "LESSOR_LOG_FORMAT", value_name = "FORMAT")]
+    log_format: Option<LogFormat>,
+    /// The settings of the service whose place is taken.
+    #[arg(skip)]
+    taken: Option<PeerSettings>,
 }
 
 /// The files with the rules of doors.
@@ -74,17 +83,22 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 impl RuleFlags {
     /// The files that they name.
     pub(crate) fn files(&self) -> RuleFiles {
-        RuleFiles { doors: self.rules.clone(), ratelimit: self.ratelimit.clone() }
+        RuleFiles { doors: self.rules.clone(), ratelimit: self.ratelimit.clone(), ..RuleFiles::default() }
     }
 }
 
 // === impl OpenDoors ===
 
 impl OpenDoors {
-    pub(crate) async fn run(self) -> anyhow::Result<()> {
-        log::start(self.log_format, "info");
+    pub(crate) async fn run(mut self) -> anyhow::Result<()> {
+        let of_peer = |service| PeerSettings::of(service, &|name| std::env::var(name).ok());
+        self.taken = self.peer.map(of_peer).transpose()?;
+        let of_peer = self.taken.as_ref().map(|taken| (taken.log_format, taken.log_level));
+        let (format, level) = of_peer.unwrap_or((LogFormat::Text, "info"));
+        log::start(self.log_format.unwrap_or(format), level);
         log::note_panics();
-        let mut source = RuleSource::new(self.rules.files());
+        self.take_place();
+        let mut source = RuleSource::new(self.files());
         let book = self.in_manner(source.load()?);
         let signals = Signals::listen()?;
         let client = self.client()?;
@@ -107,7 +121,34 @@ impl OpenDoors {
         Ok(())
     }
 
+    /// Serves where the service did whose place is taken, as far as flags do not say otherwise.
+    fn take_place(&mut self) {
+        let Some(taken) = &self.taken else { return };
+        self.rls.get_or_insert_with(|| taken.rls.clone());
+        self.http.get_or_insert_with(|| taken.http.clone());
+        if !taken.passed_over.is_empty() {
+            let variables = taken.passed_over.join(", ");
+            warn!(variables, "passed over: units are leased, and figures are at /metrics");
+        }
+    }
+
+    /// The files with the rules.
+    fn files(&self) -> RuleFiles {
+        let mut files = self.rules.files();
+        if let Some(taken) = &self.taken {
+            files.document = taken.document();
+            if files.ratelimit.is_empty() {
+                files.ratelimit.push(taken.files.clone());
+            }
+        }
+        files
+    }
+
     fn in_manner(&self, book: RuleBook) -> RuleBook {
+        let book = match &self.taken {
+            Some(taken) => taken.in_manner(book),
+            None => book,
+        };
         if self.shadow { book.in_shadow() } else { book }
     }
 

@@ -86,6 +86,7 @@ impl<'a> Fields<'a> {
                         ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"],
                     );
                 }
+                FieldKind::Named(names) => self.plain(&mut fields, *names),
                 FieldKind::Kong => self.kong(&mut fields),
                 FieldKind::RetryAfter => {
                     fields.extend(self.retry_after.map(|after| ("retry-after", after.to_string())));

@@ -31,6 +31,8 @@ pub struct RuleBook {
     pub wait: Duration,
     /// The peers that are believed what they forward.
     pub trusted: Trusted,
+    /// The part of a limit from which on a request is near it, in figures.
+    pub near: f64,
     sets: Vec<RuleSet>,
     by_name: hashbrown::HashMap<Box<str>, usize, foldhash::fast::FixedState>,
     limits: usize,
@@ -218,6 +220,8 @@ pub enum FieldKind {
     Kong,
     /// `Retry-After` with a denial.
     RetryAfter,
+    /// The limit, what is left of it, and the seconds until it is whole again, under these names.
+    Named([&'static str; 3]),
 }
 
 /// The wait of an answer without a word of the file: enough for units to come from another door.
@@ -226,6 +230,9 @@ pub const WAIT: Duration = Duration::from_millis(100);
 // === impl RuleBook ===
 
 impl RuleBook {
+    /// The part of a limit from which on a request is near it, without another word.
+    pub const NEAR: f64 = 0.8;
+
     /// The rules of these sets, whose names differ.
     #[must_use]
     pub fn new(version: u64, wait: Duration, mut sets: Vec<RuleSet>) -> RuleBook {
@@ -238,7 +245,7 @@ impl RuleBook {
             }
         }
         let by_name = sets.iter().enumerate().map(|(index, set)| (set.name.clone(), index)).collect();
-        RuleBook { version, wait, trusted: Trusted::default(), sets, by_name, limits }
+        RuleBook { version, wait, trusted: Trusted::default(), near: RuleBook::NEAR, sets, by_name, limits }
     }
 
     /// The set of that name.
@@ -263,6 +270,12 @@ impl RuleBook {
     #[must_use]
     pub fn trusting(self, trusted: Trusted) -> RuleBook {
         RuleBook { trusted, ..self }
+    }
+
+    /// The same, where a request is near a limit from that part of it on.
+    #[must_use]
+    pub fn near_from(self, near: f64) -> RuleBook {
+        RuleBook { near, ..self }
     }
 
     /// The same with nothing that refuses.

@@ -39,7 +39,11 @@ impl DoorChecks {
     }
 
     fn check(&self, configurations: &[PathBuf]) -> anyhow::Result<()> {
-        let files = RuleFiles { doors: self.doors.clone(), ratelimit: self.ratelimit.clone() };
+        let files = RuleFiles {
+            doors: self.doors.clone(),
+            ratelimit: self.ratelimit.clone(),
+            ..RuleFiles::default()
+        };
         let book = files.load()?;
         for set in book.sets() {
             for (never, before) in never_met(set) {

@@ -12,11 +12,13 @@ use lessor_doors::rules::ratelimit::join;
 use lessor_server::shell::source::MAX_BYTES;
 
 /// The files that somebody named.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct RuleFiles {
     pub(crate) doors: Option<PathBuf>,
     /// Files of the rate limit service, or directories of them.
     pub(crate) ratelimit: Vec<PathBuf>,
+    /// The document in place of a file.
+    pub(crate) document: DoorsFile,
 }
 
 /// Files, and what of them has been seen.
@@ -109,7 +111,9 @@ impl RuleSource {
     }
 
     fn document(&self) -> anyhow::Result<DoorsFile> {
-        let Some(path) = &self.files.doors else { return Ok(DoorsFile::default()) };
+        let Some(path) = &self.files.doors else {
+            return Ok(self.files.document.clone());
+        };
         match named_text(path) {
             (name, Ok(text)) => DoorsFile::parse(&name, &text).map_err(|faults| anyhow!("{faults}")),
             (name, Err(fault)) => bail!("{name}: {fault}"),
@@ -183,12 +187,14 @@ mod tests {
         write(".hidden.yaml", "nonsense");
         write("notes.txt", "nonsense");
         let doors = write("doors.yml", "ratelimit: [\"o*.yaml\"]");
-        let by_star = RuleFiles { doors: Some(doors.clone()), ratelimit: Vec::new() };
+        let by_star = RuleFiles { doors: Some(doors.clone()), ratelimit: Vec::new(), ..RuleFiles::default() };
         assert!(by_star.load().unwrap().set("one").is_some());
         std::fs::remove_file(&doors).unwrap();
-        let by_folder = RuleFiles { doors: None, ratelimit: vec![folder.path().to_owned()] };
+        let by_folder =
+            RuleFiles { doors: None, ratelimit: vec![folder.path().to_owned()], ..RuleFiles::default() };
         assert_eq!(by_folder.load().unwrap().sets().len(), 1);
-        let gone = RuleFiles { doors: None, ratelimit: vec![folder.path().join("x*.yaml")] };
+        let gone =
+            RuleFiles { doors: None, ratelimit: vec![folder.path().join("x*.yaml")], ..RuleFiles::default() };
         let fault = gone.load().unwrap_err().to_string();
         assert!(fault.ends_with("x*.yaml: there is no such file; wanted one at least"), "{fault}");
         assert!(by_star.load().unwrap_err().to_string().contains("No such file"));
@@ -199,7 +205,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("one.yaml");
         std::fs::write(&path, ONE).unwrap();
-        let mut source = RuleSource::new(RuleFiles { doors: None, ratelimit: vec![path.clone()] });
+        let mut source =
+            RuleSource::new(RuleFiles { doors: None, ratelimit: vec![path.clone()], ..RuleFiles::default() });
         source.load().unwrap();
         assert!(!source.look() && !source.look());
         std::fs::write(&path, "domain: half").unwrap();

@@ -47,6 +47,10 @@ async fn flags_say_what_they_want() {
     assert!(nothing.contains("--rls <HOST:PORT>") && nothing.contains("--http <HOST:PORT>"), "{nothing}");
     let without = fault(2, &["doors", "--http", "127.0.0.1:0"]).await;
     assert!(without.contains("--rules <FILE>") && without.contains("--ratelimit <PATH>"), "{without}");
+    let both = fault(2, &["doors", "--as", "ratelimit", "--rules", rules]).await;
+    assert!(both.contains("--as <SERVICE>") && both.contains("--rules <FILE>"), "{both}");
+    let other = fault(2, &["doors", "--as", "limitador"]).await;
+    assert!(other.contains("[possible values: ratelimit]"), "{other}");
     let none = fault(2, &["check", "--doors", rules, "--door-count", "0"]).await;
     assert!(none.contains("--door-count"), "{none}");
 }

@@ -54,6 +54,38 @@ async fn a_limit_is_kept_over_two_processes_and_what_is_refused_takes_nothing() 
 }
 
 #[tokio::test]
+async fn in_the_place_of_ratelimit_its_variables_say_where_and_how() {
+    let front = Front::open(RULES, HOURLY).await;
+    let fields = [("LIMIT_RESPONSE_HEADERS_ENABLED", "true"), ("LIMIT_REMAINING_HEADER", "X-Left")];
+    let door = front.ratelimit(&[fields[0], fields[1], ("REDIS_URL", "redis:6379")]).await;
+    let mut service = door.service().await;
+    eventually("it is granted", async || {
+        ask(&mut service, &[("path", "/export")], 1)
+            .await
+            .is_ok_and(|answer| answer.overall_code() == Code::Ok)
+    })
+    .await;
+    let answer = ask(&mut service, &[("path", "/export")], 3).await.unwrap();
+    assert_eq!(answer.overall_code(), Code::OverLimit, "three of an hour, of which one is used");
+    let names: Vec<_> = answer.response_headers_to_add.iter().map(|header| &*header.key).collect();
+    assert_eq!(names, ["retry-after", "ratelimit-limit", "x-left", "ratelimit-reset"]);
+    drop(service);
+    let log = door.stop().await;
+    let is_said = log.lines().any(|line| line.contains("passed over") && line.contains("REDIS_URL"));
+    assert!(is_said, "{log}");
+
+    let shadow = front.ratelimit(&[("SHADOW_MODE", "true")]).await;
+    let mut service = shadow.service().await;
+    for _ in 0..5 {
+        let answer = ask(&mut service, &[("path", "/export")], 3).await.unwrap();
+        assert_eq!((answer.overall_code(), answer.response_headers_to_add.len()), (Code::Ok, 0));
+    }
+    drop(service);
+    shadow.stop().await;
+    front.server.stop().await;
+}
+
+#[tokio::test]
 async fn without_a_server_it_is_unavailable_and_in_shadow_nothing_is_refused() {
     let mut front = Front::open(RULES, HOURLY).await;
     let door = front.door(&["--shadow"]).await;

@@ -80,6 +80,21 @@ impl Front {
         Door::run(command).await
     }
 
+    /// A process that takes the place of envoyproxy/ratelimit, with its variables: its files are those of the server's templates.
+    pub(crate) async fn ratelimit(&self, variables: &[(&str, &str)]) -> Door {
+        let config = self.directory.path().join("current/shop/config");
+        std::fs::create_dir_all(&config).unwrap();
+        std::fs::copy(self.directory.path().join("ratelimit.yaml"), config.join("one.yaml")).unwrap();
+        let server = self.server.address().to_string();
+        let mut command = lessor(&["doors", "--as", "ratelimit", "--server", &server]);
+        command
+            .env("RUNTIME_ROOT", self.directory.path().join("current"))
+            .env("RUNTIME_SUBDIRECTORY", "shop");
+        command.envs([("HOST", "127.0.0.1"), ("PORT", "0"), ("GRPC_HOST", "127.0.0.1"), ("GRPC_PORT", "0")]);
+        command.envs([("LOG_FORMAT", "json"), ("LOG_LEVEL", "INFO")]).envs(variables.iter().copied());
+        Door::run(command).await
+    }
+
     /// Puts other rules in the place of those there, in one step as editors do.
     pub(crate) fn replace(&self, rules: &str) {
         let beside = self.directory.path().join("beside.yaml");

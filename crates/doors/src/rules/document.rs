@@ -85,6 +85,16 @@ impl DoorsFile {
         })
     }
 
+    /// One without sets, for files of the rate limit service alone: whether several of them may have rules of one domain, and the
+    /// fields that answers get beside `Retry-After`.
+    #[must_use]
+    pub fn of_service(merge_domains: bool, fields: Option<FieldKind>) -> DoorsFile {
+        let mut file = DoorsFile::default();
+        file.service.merge_domains = merge_domains;
+        file.service.manner.headers.extend(fields);
+        file
+    }
+
     /// The files of the rate limit service that it names.
     #[must_use]
     pub fn service(&self) -> &ServiceFiles {

@@ -14,8 +14,6 @@ use crate::rules::{Limit, LimitKind, RuleBook};
 
 /// The most keys of a limit that are remembered at a time.
 const MOST_KEYS: usize = 100_000;
-/// From this part of a limit on a request is near it.
-const NEAR: f64 = 0.8;
 
 /// Rules, and what is leased for them.
 #[derive(Debug)]
@@ -106,7 +104,9 @@ impl InForce {
                 Verdict::NoLease { .. } => &counters.no_lease,
                 Verdict::Over { .. } if !call.refuses(claim, answered) => &counters.shadow,
                 Verdict::Over { .. } => &counters.over,
-                Verdict::Within if is_near(claim, answered.standing.remaining) => &counters.near,
+                Verdict::Within if is_near(claim, answered.standing.remaining, self.book.near) => {
+                    &counters.near
+                }
                 Verdict::Within => &counters.within,
             };
             counter.inc_by(hits);
@@ -114,6 +114,6 @@ impl InForce {
     }
 }
 
-fn is_near(claim: &Claim<'_>, remaining: u32) -> bool {
-    f64::from(remaining) < f64::from(claim.limit.units) * (1.0 - NEAR)
+fn is_near(claim: &Claim<'_>, remaining: u32, near: f64) -> bool {
+    f64::from(remaining) < f64::from(claim.limit.units) * (1.0 - near)
 }

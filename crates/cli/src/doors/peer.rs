@@ -1,0 +1,343 @@
+//! Doors in the place of another service: its ports, its files and its settings, from the environment that it would read.
+//!
+//! The names and defaults are those of envoyproxy/ratelimit (`src/settings/settings.go`), so that a deployment of it changes its
+//! image and says which server leases. What would be less safe than it was, or is not there, is refused by name; a store is
+//! passed over, as units are leased.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::bail;
+use axum::http::HeaderName;
+use clap::ValueEnum;
+use lessor_doors::rules::document::DoorsFile;
+use lessor_doors::rules::{FieldKind, RuleBook};
+use lessor_doors::shell::DoorAddress;
+
+use crate::log::LogFormat;
+
+/// A service whose place doors can take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum PeerService {
+    /// envoyproxy/ratelimit
+    Ratelimit,
+}
+
+/// The settings of a service whose place is taken.
+#[derive(Clone, Debug)]
+pub(crate) struct PeerSettings {
+    /// Where it served gRPC.
+    pub(super) rls: DoorAddress,
+    /// Where it served HTTP.
+    pub(super) http: DoorAddress,
+    /// The directory of its files.
+    pub(super) files: PathBuf,
+    /// Whether several files may have rules of one domain.
+    pub(super) merges_domains: bool,
+    /// The names of the fields with a limit, what is left of it and when it is whole again, if it sent any.
+    pub(super) fields: Option<[&'static str; 3]>,
+    /// Whether it refused nothing.
+    pub(super) shadow: bool,
+    /// The part of a limit from which on a request is near it.
+    pub(super) near: f64,
+    pub(super) log_format: LogFormat,
+    /// The least severe lines that it logged.
+    pub(super) log_level: &'static str,
+    /// Variables that say something which doors have no use for.
+    pub(super) passed_over: Vec<&'static str>,
+}
+
+/// The variables of a service, and what is wrong with them.
+struct Variables<'a> {
+    get: &'a dyn Fn(&str) -> Option<String>,
+    faults: Vec<String>,
+}
+
+/// Variables that would ask for something which is not there: each with the value that asks for nothing, and the remedy.
+const REFUSED: &[(&str, &str, &str)] = &[
+    (
+        "GRPC_SERVER_USE_TLS",
+        "false",
+        "doors are plain; wanted false, and a network of proxies only or GRPC_UDS",
+    ),
+    ("CONFIG_TYPE", "FILE", "rules come from files; wanted FILE"),
+];
+/// Variables for which doors have no use. Those of the store are more, and begin alike.
+const PASSED_OVER: &[&str] = &[
+    "BACKEND_TYPE",
+    "REDIS_URL",
+    "REDIS_PERSECOND_URL",
+    "MEMCACHE_HOST_PORT",
+    "MEMCACHE_SRV",
+    "LOCAL_CACHE_SIZE_IN_BYTES",
+    "STATSD_HOST",
+    "USE_PROMETHEUS",
+    "DEBUG_PORT",
+    "TRACING_ENABLED",
+];
+
+// === impl PeerSettings ===
+
+impl PeerSettings {
+    /// The settings of `service` in the environment that `get` reads.
+    ///
+    /// # Errors
+    /// All that is wrong, a line each, with the variable, its value and what was wanted.
+    pub(crate) fn of(
+        service: PeerService,
+        get: &dyn Fn(&str) -> Option<String>,
+    ) -> anyhow::Result<PeerSettings> {
+        match service {
+            PeerService::Ratelimit => PeerSettings::of_ratelimit(get),
+        }
+    }
+
+    fn of_ratelimit(get: &dyn Fn(&str) -> Option<String>) -> anyhow::Result<PeerSettings> {
+        let mut said = Variables { get, faults: Vec::new() };
+        for (name, wanted, remedy) in REFUSED {
+            said.refuse(name, wanted, remedy);
+        }
+        let rls = match said.text("GRPC_UDS") {
+            Some(path) => DoorAddress::Path(path.into()),
+            None => said.address("GRPC_HOST", ("GRPC_PORT", 8081)),
+        };
+        let http = said.address("HOST", ("PORT", 8080));
+        let root = said.text("RUNTIME_ROOT").unwrap_or_else(|| "/srv/runtime_data/current".to_owned());
+        let below = said.text("RUNTIME_SUBDIRECTORY").unwrap_or_default();
+        let config = said.text("RUNTIME_APPDIRECTORY").unwrap_or_else(|| "config".to_owned());
+        let files = [below, config].iter().fold(PathBuf::from(root), |path, part| match part.is_empty() {
+            true => path,
+            false => path.join(part.trim_start_matches('/')),
+        });
+        let settings = PeerSettings {
+            rls,
+            http,
+            files,
+            merges_domains: said.flag("MERGE_DOMAIN_CONFIG"),
+            fields: said.fields(),
+            shadow: said.flag("SHADOW_MODE"),
+            near: said.near(),
+            log_format: said.log_format(),
+            log_level: said.log_level(),
+            passed_over: PASSED_OVER.iter().copied().filter(|name| said.text(name).is_some()).collect(),
+        };
+        match &said.faults[..] {
+            [] => Ok(settings),
+            faults => bail!("the environment of ratelimit:\n{}", faults.join("\n")),
+        }
+    }
+
+    /// The document that stands in place of one of our own: how its files are read, and how requests for them are answered.
+    pub(super) fn document(&self) -> DoorsFile {
+        DoorsFile::of_service(self.merges_domains, self.fields.map(FieldKind::Named))
+    }
+
+    /// The rules as it would follow them.
+    pub(super) fn in_manner(&self, book: RuleBook) -> RuleBook {
+        let book = book.near_from(self.near);
+        if self.shadow { book.in_shadow() } else { book }
+    }
+}
+
+// === impl Variables ===
+
+impl Variables<'_> {
+    /// What a variable says; an empty one says nothing.
+    fn text(&self, name: &str) -> Option<String> {
+        (self.get)(name).filter(|text| !text.is_empty())
+    }
+
+    fn wrong(&mut self, name: &str, text: &str, wanted: &str) {
+        self.faults.push(format!("{name}: {text}; wanted {wanted}"));
+    }
+
+    fn refuse(&mut self, name: &str, nothing: &str, remedy: &str) {
+        if let Some(text) = self.text(name)
+            && !text.eq_ignore_ascii_case(nothing)
+            && !(nothing == "false" && is_true(&text) == Some(false))
+        {
+            self.faults.push(format!("{name}: {text}; {remedy}"));
+        }
+    }
+
+    fn flag(&mut self, name: &str) -> bool {
+        let Some(text) = self.text(name) else { return false };
+        is_true(&text).unwrap_or_else(|| {
+            self.wrong(name, &text, "true or false");
+            false
+        })
+    }
+
+    fn address(&mut self, host: &str, (port, default): (&str, u16)) -> DoorAddress {
+        let address = self.text(host).unwrap_or_else(|| "0.0.0.0".to_owned());
+        let ip = address.trim_matches(['[', ']']).parse().unwrap_or_else(|_| {
+            self.wrong(host, &address, "an address, as 0.0.0.0");
+            [127, 0, 0, 1].into()
+        });
+        let number = match self.text(port) {
+            None => default,
+            Some(text) => text.parse().unwrap_or_else(|_| {
+                self.wrong(port, &text, "a port from 0 to 65535");
+                default
+            }),
+        };
+        DoorAddress::Port(SocketAddr::new(ip, number))
+    }
+
+    fn near(&mut self) -> f64 {
+        let Some(text) = self.text("NEAR_LIMIT_RATIO") else { return RuleBook::NEAR };
+        text.parse().ok().filter(|near| (0.0..=1.0).contains(near)).unwrap_or_else(|| {
+            self.wrong("NEAR_LIMIT_RATIO", &text, "a part from 0 to 1, as 0.8");
+            RuleBook::NEAR
+        })
+    }
+
+    /// The names of fields, if they are sent.
+    fn fields(&mut self) -> Option<[&'static str; 3]> {
+        let names = [
+            ("LIMIT_LIMIT_HEADER", "ratelimit-limit"),
+            ("LIMIT_REMAINING_HEADER", "ratelimit-remaining"),
+            ("LIMIT_RESET_HEADER", "ratelimit-reset"),
+        ];
+        let fields = names.map(|(name, default)| {
+            let Some(text) = self.text(name) else { return default };
+            match HeaderName::from_bytes(text.as_bytes()) {
+                // Once in a process: its answers have these names as long as it runs.
+                Ok(field) => &*field.as_str().to_owned().leak(),
+                Err(_) => {
+                    self.wrong(name, &text, "the name of a header field");
+                    default
+                }
+            }
+        });
+        self.flag("LIMIT_RESPONSE_HEADERS_ENABLED").then_some(fields)
+    }
+
+    fn log_format(&mut self) -> LogFormat {
+        let text = self.text("LOG_FORMAT").unwrap_or_default();
+        match &*text.to_ascii_lowercase() {
+            "" | "text" => LogFormat::Text,
+            "json" => LogFormat::Json,
+            _ => {
+                self.wrong("LOG_FORMAT", &text, "text or json");
+                LogFormat::Text
+            }
+        }
+    }
+
+    /// Its levels, of which two end the process there.
+    fn log_level(&mut self) -> &'static str {
+        let text = self.text("LOG_LEVEL").unwrap_or_default();
+        match &*text.to_ascii_lowercase() {
+            "trace" => "trace",
+            "debug" => "debug",
+            "info" => "info",
+            "" | "warn" | "warning" => "warn",
+            "error" | "fatal" | "panic" => "error",
+            _ => {
+                self.wrong("LOG_LEVEL", &text, "trace, debug, info, warn, error, fatal or panic");
+                "warn"
+            }
+        }
+    }
+}
+
+/// The words for a flag that Go's `strconv.ParseBool` reads.
+fn is_true(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(said: &[(&str, &str)]) -> anyhow::Result<PeerSettings> {
+        let get =
+            |name: &str| said.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned());
+        PeerSettings::of(PeerService::Ratelimit, &get)
+    }
+
+    #[test]
+    fn without_a_word_it_is_as_that_service_is() {
+        for said in [&[][..], &[("PORT", ""), ("SHADOW_MODE", "f"), ("CONFIG_TYPE", "FILE")]] {
+            let settings = settings(said).unwrap();
+            assert_eq!(
+                (settings.rls.to_string(), settings.http.to_string()),
+                ("0.0.0.0:8081".to_owned(), "0.0.0.0:8080".to_owned())
+            );
+            assert_eq!(settings.files, PathBuf::from("/srv/runtime_data/current/config"));
+            assert!(!settings.merges_domains && !settings.shadow && settings.fields.is_none());
+            assert_eq!((settings.near, settings.log_level), (0.8, "warn"));
+            assert!(settings.passed_over.is_empty());
+        }
+    }
+
+    #[test]
+    fn all_that_doors_can_do_is_taken_over() {
+        let settings = settings(&[
+            ("GRPC_UDS", "/run/ratelimit.sock"),
+            ("HOST", "::1"),
+            ("PORT", "9000"),
+            ("RUNTIME_ROOT", "/data"),
+            ("RUNTIME_SUBDIRECTORY", "ratelimit"),
+            ("RUNTIME_APPDIRECTORY", "limits"),
+            ("MERGE_DOMAIN_CONFIG", "true"),
+            ("SHADOW_MODE", "1"),
+            ("NEAR_LIMIT_RATIO", "0.5"),
+            ("LIMIT_RESPONSE_HEADERS_ENABLED", "true"),
+            ("LIMIT_LIMIT_HEADER", "X-Most"),
+            ("LOG_LEVEL", "Debug"),
+            ("LOG_FORMAT", "json"),
+            ("REDIS_URL", "redis:6379"),
+            ("USE_STATSD", "false"),
+        ])
+        .unwrap();
+        assert_eq!(
+            (settings.rls.to_string(), settings.http.to_string()),
+            ("unix:/run/ratelimit.sock".to_owned(), "[::1]:9000".to_owned())
+        );
+        assert_eq!(settings.files, PathBuf::from("/data/ratelimit/limits"));
+        assert!(settings.merges_domains && settings.shadow);
+        assert_eq!(settings.fields, Some(["x-most", "ratelimit-remaining", "ratelimit-reset"]));
+        assert_eq!((settings.near, settings.log_level), (0.5, "debug"));
+        assert!(matches!(settings.log_format, LogFormat::Json));
+        assert_eq!(settings.passed_over, ["REDIS_URL"]);
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_told_at_once() {
+        let fault = settings(&[
+            ("GRPC_SERVER_USE_TLS", "true"),
+            ("CONFIG_TYPE", "GRPC_XDS_SOTW"),
+            ("GRPC_HOST", "everywhere"),
+            ("GRPC_PORT", "70000"),
+            ("NEAR_LIMIT_RATIO", "80"),
+            ("SHADOW_MODE", "yes"),
+            ("LIMIT_RESET_HEADER", "reset after"),
+            ("LOG_LEVEL", "loud"),
+            ("LOG_FORMAT", "xml"),
+        ])
+        .unwrap_err();
+        let fault = fault.to_string();
+        let lines: Vec<&str> = fault.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "the environment of ratelimit:",
+                "GRPC_SERVER_USE_TLS: true; doors are plain; wanted false, and a network of proxies only or GRPC_UDS",
+                "CONFIG_TYPE: GRPC_XDS_SOTW; rules come from files; wanted FILE",
+                "GRPC_HOST: everywhere; wanted an address, as 0.0.0.0",
+                "GRPC_PORT: 70000; wanted a port from 0 to 65535",
+                "LIMIT_RESET_HEADER: reset after; wanted the name of a header field",
+                "SHADOW_MODE: yes; wanted true or false",
+                "NEAR_LIMIT_RATIO: 80; wanted a part from 0 to 1, as 0.8",
+                "LOG_FORMAT: xml; wanted text or json",
+                "LOG_LEVEL: loud; wanted trace, debug, info, warn, error, fatal or panic",
+            ]
+        );
+    }
+}
