@@ -1,8 +1,6 @@
 //! Servers that die and come back with nothing but what they are told: what holders have from before is not handed out
 //! again.
 
-use std::fs;
-
 use lessor_client::internals::clock;
 use lessor_client::{Client, Rung};
 use lessor_proto::Amount;
@@ -163,7 +161,7 @@ async fn in_the_first_hour_a_server_that_remembers_knows_its_leases_and_learns_f
     served(&mut polls, &mut house.capacity().await, &[]).await;
     // It grants as soon as it has learnt, and writes that down then: one that dies in between learns once more.
     eventually("what it has learnt is written", async || {
-        let state = fs::read_to_string(directory.path().join("state")).unwrap_or_default();
+        let state = std::fs::read_to_string(directory.path().join("state")).unwrap_or_default();
         ask(&mut polls, &mut house.capacity().await).await;
         state.contains(" unknown floors ")
     })

@@ -20,7 +20,7 @@ const CLIENTS: u64 = 10;
 struct Tree {
     now: Time,
     version: u32,
-    /// How much older the news of the root are when they come to a leaf.
+    /// The time by which news of the root are older when they come to a leaf.
     slowness: Duration,
     /// The root, and each leaf.
     nodes: Vec<DomainSync>,

@@ -131,7 +131,7 @@ fn resource() -> ResourceId {
     ResourceId::new("db", 256).unwrap()
 }
 
-/// What comes slowly says of the clock at the other end only that it is no further behind, and hits that are placed on it by that
+/// A message that comes slowly says of the clock at the other end only that it is no further behind, and hits that are placed by it
 /// are forgotten too early.
 #[test]
 fn hits_that_were_placed_by_what_came_slowly_are_told_again_once_something_comes_quickly() {
