@@ -27,6 +27,7 @@ mod sim;
 mod status;
 mod tls;
 mod token;
+mod top;
 
 use std::process::ExitCode;
 
@@ -67,6 +68,8 @@ enum Command {
     Token(token::Token),
     /// Show what is leased of each resource, the fullest first; of one, who has what, wants what, until when
     Status(status::Status),
+    /// Watch in a terminal what is full, and who has it
+    Top(top::Top),
     /// Say why a client gets what it gets
     Explain(explain::Explain),
     /// Look whether a tree is well, and say what to do where it is not
@@ -125,6 +128,7 @@ fn main() -> ExitCode {
         Command::WhoCan(who) => who.run(),
         Command::Token(token) => token.run(),
         Command::Status(status) => run(status.run()),
+        Command::Top(top) => run(top.run()),
         Command::Doctor(doctor) => run(doctor.run()),
         Command::Explain(explain) => run(explain.run()),
         Command::Plan(plan) => run(plan.run()),

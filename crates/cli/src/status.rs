@@ -1,7 +1,7 @@
 //! `lessor status`: the resources of a node, the fullest first; or who has what of one, wants what, until when; or those of the
 //! whole tree.
 
-mod lines;
+pub(crate) mod lines;
 pub(crate) mod node;
 mod tree;
 

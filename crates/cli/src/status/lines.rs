@@ -42,7 +42,7 @@ pub(super) fn display(pages: &[NodePage]) -> String {
 }
 
 /// The part of the capacity that is out; all of it where there is none and some is wanted.
-fn fullness(row: &Resource) -> f64 {
+pub(crate) fn fullness(row: &Resource) -> f64 {
     match (row.capacity > 0.0, row.wants > 0.0) {
         (true, _) => row.outstanding / row.capacity,
         (false, is_wanted) => f64::from(u8::from(is_wanted)),
@@ -75,7 +75,7 @@ fn table(rows: &[&Resource]) -> String {
 }
 
 /// Everything that is out of the ordinary, in a word each.
-fn notes(row: &Resource) -> String {
+pub(crate) fn notes(row: &Resource) -> String {
     let mut notes = Vec::new();
     if row.overcommitment > 0.0 {
         notes.push(format!("OVER-COMMITTED by {}", short(row.overcommitment)));

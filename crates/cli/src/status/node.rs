@@ -9,57 +9,57 @@ use serde::Deserialize;
 use crate::explain::OverrideRow;
 
 /// The status of a node, as a server says it.
-#[derive(Debug, Deserialize)]
-pub(super) struct NodePage {
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct NodePage {
     ready: bool,
     leads: bool,
     leader: Option<String>,
-    pub(super) status: Node,
+    pub(crate) status: Node,
 }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct Node {
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Node {
     node: String,
-    epoch: u64,
+    pub(crate) epoch: u64,
     leading_seconds: f64,
     config_version: u64,
     later_config: Option<u64>,
     #[serde(default)]
     overrides: Vec<OverrideRow>,
-    pub(super) resources_in_all: usize,
-    pub(super) resources: Vec<Resource>,
+    pub(crate) resources_in_all: usize,
+    pub(crate) resources: Vec<Resource>,
 }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct Resource {
-    pub(super) resource: String,
-    pub(super) template: Option<String>,
-    pub(super) kind: String,
-    algorithm: String,
-    pub(super) capacity: f64,
-    pub(super) lease_ends_in_seconds: Option<f64>,
-    pub(super) leased: f64,
-    pub(super) ghost: f64,
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Resource {
+    pub(crate) resource: String,
+    pub(crate) template: Option<String>,
+    pub(crate) kind: String,
+    pub(crate) algorithm: String,
+    pub(crate) capacity: f64,
+    pub(crate) lease_ends_in_seconds: Option<f64>,
+    pub(crate) leased: f64,
+    pub(crate) ghost: f64,
     ghost_ends_in_seconds: f64,
-    pub(super) wants: f64,
+    pub(crate) wants: f64,
     #[serde(default)]
-    pub(super) short: f64,
+    pub(crate) short: f64,
     #[serde(default)]
-    pub(super) outstanding: f64,
-    pub(super) clients: usize,
-    pub(super) learning: bool,
-    pub(super) learning_ends_in_seconds: f64,
-    pub(super) in_debt: bool,
-    pub(super) overcommitment: f64,
+    pub(crate) outstanding: f64,
+    pub(crate) clients: usize,
+    pub(crate) learning: bool,
+    pub(crate) learning_ends_in_seconds: f64,
+    pub(crate) in_debt: bool,
+    pub(crate) overcommitment: f64,
     #[serde(default)]
-    pub(super) frozen: bool,
+    pub(crate) frozen: bool,
     #[serde(default)]
-    pub(super) overrides: Vec<String>,
+    pub(crate) overrides: Vec<String>,
     domains: Option<Domains>,
-    holders: Vec<Holder>,
+    pub(crate) holders: Vec<Holder>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 struct Domains {
     clients: usize,
     told: usize,
@@ -67,7 +67,7 @@ struct Domains {
     busiest: Vec<Domain>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 struct Domain {
     domain: String,
     clients: usize,
@@ -78,26 +78,26 @@ struct Domain {
     cooling_seconds: Option<f64>,
 }
 
-#[derive(Debug, Deserialize)]
-struct Holder {
-    client: String,
-    kind: String,
-    has: f64,
-    wants: f64,
-    share: f64,
-    state: String,
-    priority: i64,
-    subclients: u64,
-    ends_in_seconds: f64,
-    heard_seconds_ago: f64,
-    superseded: bool,
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Holder {
+    pub(crate) client: String,
+    pub(crate) kind: String,
+    pub(crate) has: f64,
+    pub(crate) wants: f64,
+    pub(crate) share: f64,
+    pub(crate) state: String,
+    pub(crate) priority: i64,
+    pub(crate) subclients: u64,
+    pub(crate) ends_in_seconds: f64,
+    pub(crate) heard_seconds_ago: f64,
+    pub(crate) superseded: bool,
 }
 
 // === impl NodePage ===
 
 impl NodePage {
     /// The heading: who leads, under which epoch, and why nothing is granted if nothing is.
-    pub(super) fn heading(&self) -> String {
+    pub(crate) fn heading(&self) -> String {
         let Node { node, epoch, leading_seconds, config_version, later_config, overrides, .. } = &self.status;
         if !self.leads {
             return match &self.leader {
@@ -119,8 +119,18 @@ impl NodePage {
     }
 
     /// Whether this is the status of the task that leads.
-    pub(super) fn leads(&self) -> bool {
+    pub(crate) fn leads(&self) -> bool {
         self.leads
+    }
+
+    /// The resources.
+    pub(crate) fn resources(&self) -> &[Resource] {
+        &self.status.resources
+    }
+
+    /// Resources of the node.
+    pub(crate) fn resources_in_all(&self) -> usize {
+        self.status.resources_in_all
     }
 
     /// All of it, with the holders of each resource.
@@ -147,7 +157,8 @@ impl NodePage {
 // === impl Resource ===
 
 impl Resource {
-    fn display(&self) -> String {
+    /// The resource in two lines.
+    pub(crate) fn about(&self) -> String {
         let unit = if self.kind == "gauge" { "" } else { "/s" };
         let template = self.template.as_deref().unwrap_or("none any more");
         let mut text =
@@ -178,6 +189,11 @@ impl Resource {
             text.push_str(&format!(", OVER-COMMITTED by {}", short(self.overcommitment)));
         }
         text.push('\n');
+        text
+    }
+
+    fn display(&self) -> String {
+        let mut text = self.about();
         if !self.holders.is_empty() {
             text.push_str(&self.table().to_string());
             text.push('\n');
@@ -255,6 +271,16 @@ impl Domain {
 // === impl Holder ===
 
 impl Holder {
+    /// The amount that it has less than its share.
+    pub(crate) fn short(&self) -> f64 {
+        (self.share - self.has).max(0.0)
+    }
+
+    /// The amount that it has less than it wants.
+    pub(crate) fn unmet(&self) -> f64 {
+        (self.wants - self.has).max(0.0)
+    }
+
     fn row(&self) -> [String; 9] {
         let superseded = if self.superseded { " (earlier life)" } else { "" };
         [

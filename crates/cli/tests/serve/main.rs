@@ -30,6 +30,7 @@ mod restored;
 mod safe;
 mod strangers;
 mod strict;
+mod top;
 mod town;
 mod tree;
 mod units;
