@@ -1,8 +1,8 @@
 // The console: views by the address, one stream of changes, and what is said of both.
 
 
-const VIEWS = { tree: openTree, r: openResource, domains: openDomains, findings: openFindings, tiers: openTiers, history: openHistory, check: openCheck };
-const NAMES = [['tree', 'Tree'], ['domains', 'Domains'], ['findings', 'Findings'], ['tiers', 'Tiers'], ['history', 'History'], ['check', 'Check']];
+const VIEWS = { tree: openTree, r: openResource, domains: openDomains, findings: openFindings, tiers: openTiers, overrides: openOverrides, history: openHistory, plan: openPlan, check: openPlan };
+const NAMES = [['tree', 'Tree'], ['domains', 'Domains'], ['findings', 'Findings'], ['overrides', 'Overrides'], ['tiers', 'Tiers'], ['history', 'History'], ['plan', 'Plan']];
 
 const [main, nav, pulse, pulseText, foot, spoken, button] = ['main', 'nav', 'pulse', 'pulse-text', 'foot', 'spoken', 'pause'].map((id) => document.getElementById(id));
 const badge = h('span', { class: 'badge', hidden: true });
@@ -37,9 +37,10 @@ function route() {
   attr(main, 'data-view', name);
   view = VIEWS[name](main, of, query);
   for (const [link, element] of links) {
-    if (link === name || (name === 'r' && link === 'tree')) element.setAttribute('aria-current', 'page');
+    if (link === name || (name === 'r' && link === 'tree') || (name === 'check' && link === 'plan')) element.setAttribute('aria-current', 'page');
     else element.removeAttribute('aria-current');
   }
+  nav.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
   title();
   if (!isFirst) {
     main.focus({ preventScroll: true });

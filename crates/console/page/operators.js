@@ -91,29 +91,35 @@ function openHistory(main, name) {
   return { title: 'History', close: end };
 }
 
-function openCheck(main) {
-  const text = h('textarea', { id: 'yaml', rows: 16, spellcheck: 'false', placeholder: 'resources:\n  - identifier_glob: "db/orders"\n    capacity: 500' });
-  const outcome = h('div', { class: 'outcome', 'aria-live': 'polite' });
-  const button = h('button', { type: 'button', class: 'main', onclick: check }, 'Check it');
-  const file = h('input', { type: 'file', id: 'file', accept: '.yaml,.yml,.json,text/*', onchange: async () => { if (file.files[0]) text.value = await file.files[0].text(); } });
-  main.append(h('div', { class: 'title hero' }, h('h1', null, 'Before it is in force'), h('p', { class: 'lead' }, 'Paste a configuration, and see what is wrong with it. Nothing is put in force from here.')),
-    section('The configuration', h('div', { class: 'tools' }, h('label', { for: 'file' }, 'From a file'), file), h('label', { class: 'unseen', for: 'yaml' }, 'Configuration in YAML'), text, h('div', { class: 'tools' }, button)), outcome);
-  async function check() {
-    button.disabled = true;
-    try {
-      const said = await post('check', text.value);
-      refill(outcome, ...(said.valid
-        ? [h('h2', null, `It is valid: ${count(said.templates.length, 'template')}.`),
-          h('ul', { class: 'notes' }, said.templates.map((template) => h('li', null, `${plain(template.glob)}: ${num(template.capacity)}${template.description ? `, ${plain(template.description)}` : ''}`)),
-            said.never_used.map((glob) => h('li', null, `${plain(glob)} is never used: "*" stands before it`)))]
-        : [h('h2', null, `${count(said.faults.length + said.more_faults, 'fault')}`),
-          ...said.faults.map((fault) => h('figure', null, h('figcaption', null, `Line ${fault.line}, column ${fault.column}: ${plain(fault.message)}`), h('pre', { tabindex: 0 }, fault.snippet)))]));
-    } catch (fault) {
-      refill(outcome, h('p', { class: 'problem' }, fault.message));
-    }
-    button.disabled = false;
+const KINDS = { freeze: 'frozen', cap: 'capped', drain_client: 'drained', drain_node: 'drained', drain_domain: 'closed' };
+
+function openOverrides(main) {
+  const headline = h('h1', null, 'Looking …');
+  const lead = h('p', { class: 'lead' });
+  const problem = h('p', { class: 'problem', role: 'alert', hidden: true });
+  const cards = h('ul', { class: 'cards wide' });
+  main.append(h('div', { class: 'title hero' }, headline, lead), problem, cards, h('p', { class: 'hint' }, 'Somebody with the role override puts them there by ', h('code', null, 'lessor freeze'), ', ', h('code', null, 'cap'), ' and ', h('code', null, 'drain'), ', and takes them away by ', h('code', null, 'lessor lift ID'), '.'));
+  const card = () => {
+    const [name, kind, reason, ends, by] = [h('h2'), h('span', { class: 'badge' }), h('p', { class: 'what' }), h('strong'), h('span')];
+    return Object.assign(h('li', { class: 'card finding' }, h('div', { class: 'card-head' }, name, kind), reason, h('p', { class: 'todo' }, 'Ends in ', ends, by)), {
+      set(row) {
+        say(name, plain(row.what));
+        say(kind, KINDS[row.kind] ?? row.kind);
+        say(reason, plain(row.reason));
+        say(ends, time(row.ends_in_seconds));
+        say(by, ` · by ${plain(row.by)}${row.is_verified ? '' : ' (not verified)'} · ${plain(row.id)}`);
+        attr(this, 'data-severity', row.ends_in_seconds < 300 ? 'warning' : 'note');
+      },
+    });
+  };
+  async function ask(signal) {
+    const { rows, leads } = await get('overrides', {}, signal);
+    say(headline, !leads ? 'This task does not lead its node.' : rows.length ? `${count(rows.length, 'override')} in force.` : 'Nothing is overridden.');
+    say(lead, !leads ? 'Overrides are known to the task that leads.' : rows.length ? 'Each wins over the templates, and ends by itself.'
+      : 'The templates say it all.');
+    keyed(cards, rows, (row) => row.id, card, (element, row) => element.set(row));
+    problem.hidden = true;
   }
-  return { title: 'Check', close() {} };
+  const end = poll(1000, (signal) => ask(signal).catch((fault) => { if (!signal.aborted) { problem.hidden = false; say(problem, fault.message); } }));
+  return { title: 'Overrides', close: end };
 }
-
-

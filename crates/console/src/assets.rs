@@ -41,6 +41,7 @@ const SCRIPT: &str = concat!(
     include_str!("../page/lanes.js"),
     include_str!("../page/tiers.js"),
     include_str!("../page/operators.js"),
+    include_str!("../page/plan.js"),
     include_str!("../page/console.js"),
 );
 
@@ -50,8 +51,8 @@ static PACKED: LazyLock<BTreeMap<&str, Asset>> =
 /// The routes of the console, as text.
 const V1: &str = "/         in a browser: the console\n\
     /plain    the same in short, without scripts\n\
-    /v1/node, /v1/tasks, /v1/resources, /v1/holders?resource=NAME, /v1/domains, /v1/findings, /v1/series, /v1/history,\n\
-    /v1/revision?number=N, /v1/diff?from=N&to=N, /v1/events: JSON; lists take ?where=has<share,client^=web-&sort=-short&limit=N&after=NEXT\n\
+    /v1/node, /v1/tasks, /v1/resources, /v1/holders?resource=NAME, /v1/domains, /v1/overrides, /v1/findings, /v1/series,\n\
+    /v1/history, /v1/revision?number=N, /v1/diff?from=N&to=N, /v1/events: JSON; lists take ?where=has<share,client^=web-&sort=-short&limit=N&after=NEXT\n\
     POST /v1/tiers, /v1/check: burst tiers as clients count them; what is wrong with a configuration\n";
 
 // === impl Asset ===
@@ -169,7 +170,7 @@ mod tests {
             assert!(PACKED.values().any(|asset| asset.plain.contains(&squeezed(&text))), "{text}");
             files += 1;
         }
-        assert_eq!(files, 15);
+        assert_eq!(files, 16);
     }
 
     #[test]

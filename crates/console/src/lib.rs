@@ -28,6 +28,7 @@ mod events;
 mod findings;
 mod holders;
 mod node;
+mod overrides;
 mod parameters;
 mod plain;
 mod problem;

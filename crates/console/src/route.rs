@@ -14,7 +14,8 @@ use lessor_server::shell::{MadePages, MorePages, PageParts};
 
 use crate::desk::Desk;
 use crate::{
-    assets, check, domains, events, findings, holders, node, plain, resources, revisions, series, tiers,
+    assets, check, domains, events, findings, holders, node, overrides, plain, resources, revisions, series,
+    tiers,
 };
 
 /// The settings of a console.
@@ -77,6 +78,7 @@ fn router(desk: Desk) -> Router {
         .route("/v1/resources", get(resources::resources))
         .route("/v1/holders", get(holders::holders))
         .route("/v1/domains", get(domains::domains))
+        .route("/v1/overrides", get(overrides::overrides))
         .route("/v1/findings", get(findings::findings))
         .route("/v1/series", get(series::series))
         .route("/v1/events", get(events::events))

@@ -4,6 +4,7 @@ pub(crate) mod commands;
 mod heap;
 mod looks;
 mod names;
+mod operators;
 mod pages;
 mod town;
 

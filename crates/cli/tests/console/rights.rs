@@ -51,6 +51,7 @@ async fn what_is_known_is_for_who_may_see_it_and_the_page_for_everybody() {
         ("GET", "/v1/tasks", [403, 200, 403, 401]),
         ("GET", "/v1/resources", [403, 200, 403, 401]),
         ("GET", "/v1/findings", [403, 200, 403, 401]),
+        ("GET", "/v1/overrides", [403, 200, 403, 401]),
         ("GET", "/v1/history", [403, 200, 403, 401]),
         ("GET", "/v1/events", [403, 200, 403, 401]),
         ("GET", "/v1/domains", [403, 200, 403, 401]),

@@ -6,7 +6,7 @@ use super::town::Town;
 use super::{Browser, Look, axe, skip};
 use crate::house::eventually;
 
-const VIEWS: [(&str, &str, &str); 7] = [
+const VIEWS: [(&str, &str, &str); 8] = [
     (
         "tree",
         "#/tree",
@@ -25,10 +25,15 @@ const VIEWS: [(&str, &str, &str); 7] = [
         "return document.querySelectorAll('tbody tr').length >= 8 && document.querySelectorAll('.phase').length >= 2",
     ),
     ("history", "#/history", "return document.querySelectorAll('tbody tr').length >= 1"),
-    ("check", "#/check", "return document.querySelector('textarea') !== null"),
+    (
+        "overrides",
+        "#/overrides",
+        "return document.querySelector('h1').textContent === 'Nothing is overridden.'",
+    ),
+    ("plan", "#/plan", "return document.querySelector('textarea') !== null"),
 ];
 
-const AXE: &str = "const done = arguments[arguments.length - 1];
+pub(super) const AXE: &str = "const done = arguments[arguments.length - 1];
     axe.run(document, {resultTypes: ['violations']}).then((found) => done(found.violations.map((violation) =>
         `${violation.id}: ${violation.help}: ${violation.nodes.map((node) => node.html.slice(0, 160)).slice(0, 3).join(' | ')}`)), (fault) => done([String(fault)]));";
 
