@@ -9,3 +9,4 @@ mod bad_input;
 mod envoy;
 mod front;
 mod nginx;
+mod ten;
