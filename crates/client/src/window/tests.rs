@@ -189,9 +189,9 @@ fn what_is_spent_and_refused_is_wanted_and_what_lies_unused_after_all_else() {
     used(&window, 6, 1.0).unwrap();
     assert!(used(&window, 3, 1.0).is_err());
     let (wants, next) = wanted(&window, 1.0);
-    // Of the uses of a second, those of a quarter of one are wanted ahead.
-    assert_eq!((wants, next), ([14, 2], Some(1_000)));
-    assert_eq!(wanted(&window, 2.1).0, [10, 0], "whoever was refused did not come again");
+    // As many as are in use are wanted ahead, where that is no more than an eighth of the limit.
+    assert_eq!((wants, next), ([14, 10], Some(1_000)));
+    assert_eq!(wanted(&window, 2.1).0, [10, 10], "whoever was refused did not come again");
     assert_eq!(wanted(&window, 60.7).0, [6, 0], "who has been silent keeps nothing at hand");
     assert!(used(&window, 11, 60.7).is_err());
     assert_eq!(wanted(&window, 61.8).0, [0, 10]);

@@ -29,7 +29,7 @@ pub struct WindowWant {
 
 /// A key that was not asked for in this time keeps nothing at hand.
 const SILENT: Duration = Duration::from_secs(10);
-/// The uses of so long are wanted at hand, beside what is.
+/// The uses of so long are wanted at hand, or as many as are in use, when less than half of that is.
 const AHEAD: Duration = Duration::from_millis(250);
 /// The time over which uses are counted for that.
 const COUNTED: Duration = Duration::from_secs(1);
@@ -62,9 +62,12 @@ impl ExactWindow {
             let made = state.kept.kept_past((now + hold).earlier(counted));
             let expected = (Duration::from_secs(made.into()).as_secs_f64() * AHEAD.as_secs_f64()
                 / counted.as_secs_f64()) as u32;
-            u64::from(expected.min(window.limit / MOST_AHEAD))
+            // A key that has been used a lot is so again: with as many ahead as are in use it asks a few times, and not for each.
+            u64::from(expected.max(in_use).min(window.limit / MOST_AHEAD))
         });
-        let reserve = if is_silent { 0 } else { at_hand.max(ahead).min(most.saturating_sub(urgent)) };
+        let is_enough = at_hand >= ahead.div_ceil(2);
+        let kept = if is_enough { at_hand } else { ahead };
+        let reserve = if is_silent { 0 } else { kept.min(most.saturating_sub(urgent)) };
         let is_idle = is_silent && in_use == 0 && waiting == 0;
         if in_use == 0 {
             state.kept.shrink();
