@@ -121,6 +121,11 @@ impl Entry {
         self.holding.wants_floor().filter(|&wants| asks && wants > 0.0)
     }
 
+    /// Whether it has no floor and is none.
+    pub(super) fn stands_alone(&self) -> bool {
+        !self.is_floor && self.holding.kind() == Kind::Gauge
+    }
+
     /// Whether it is asked for, or will be when what was released is confirmed.
     fn is_wanted(&self) -> bool {
         !matches!(self.stage, Stage::Leaving { again: None, .. })

@@ -23,7 +23,11 @@ impl Session {
         }
         match down {
             Down::Welcome(welcome) => self.on_welcome(now, welcome),
-            Down::Grants(grants) => self.on_grants(now, grants),
+            Down::Grants(grants) => {
+                if let Some(places) = self.on_grants(now, grants) {
+                    return self.settle_at(now, &places);
+                }
+            }
             Down::Renewed { basis, grants } => self.on_renewed(now, basis, grants),
             Down::Released { id } => self.on_released_up(now, id),
             Down::Refused { id, why } => self.on_refused_up(now, id, why),
@@ -67,15 +71,19 @@ impl Session {
         self.settle(now);
     }
 
-    fn on_grants(&mut self, now: Time, grants: Vec<Grant>) {
+    /// Takes grants up. Returns the places of the entries that they are of, or nothing where the stream was given up for them.
+    fn on_grants(&mut self, now: Time, grants: Vec<Grant>) -> Option<Vec<usize>> {
         let LineState::Open(open) = &mut self.streams.line else {
-            return self.contradicted(now, "grant before its welcome".to_owned());
+            self.contradicted(now, "grant before its welcome".to_owned());
+            return None;
         };
         open.grants += grants.len() as u64;
         let epoch = open.epoch;
+        let places = grants.iter().filter_map(|grant| self.find(&grant.resource).ok()).collect();
         for grant in grants {
             if let Err(what) = self.take_up(now, grant, epoch) {
-                return self.contradicted(now, what);
+                self.contradicted(now, what);
+                return None;
             }
         }
         let paces = self.entries.iter().filter_map(|entry| entry.streamed.pace).min();
@@ -83,6 +91,7 @@ impl Session {
             open.speak_every(now, pace, self.config.spacing);
         }
         self.forget_reports();
+        Some(places)
     }
 
     /// One grant, adopted or not. It fails when it cannot have come down a stream of epoch `epoch`.

@@ -89,7 +89,7 @@ impl Session {
         };
         self.sent.note(id, now, report.reports.len(), REMEMBERED);
         if !report.reports.is_empty() {
-            self.settle(now);
+            self.settle_at(now, &places);
         }
         Some(self.send(stream, Up::Report(report)))
     }
