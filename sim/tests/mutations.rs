@@ -119,7 +119,7 @@ fn grantor(mutation: GrantorRule) -> Noticed {
         GrantorRule::OutCounts => Noticed::Story(instant::of_a_thousand_who_do_not_wait),
         GrantorRule::InheritShown => Swarm(1_600), // 197, 389, 474: I3
         GrantorRule::InheritLasting => Noticed::Story(inherited::and_ended_since),
-        GrantorRule::EarlierCounted => Both(100, earlier::and_used_still),
+        GrantorRule::EarlierCounted => Both(1_000, earlier::and_used_still), // 113: I3
         GrantorRule::EarlierConfirmed => Noticed::Story(earlier::from_a_successor),
         GrantorRule::MarkFirst => Swarm(20), // 0, 1, 2: I6
         GrantorRule::NamesakesAreTwo => Noticed::Story(names::two_of_one_name),
