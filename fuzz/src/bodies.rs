@@ -17,7 +17,11 @@ use lessor_server::access::NamePattern;
 use lessor_server::access::bearer::Passport;
 use lessor_server::election::state::{Clock, State};
 use lessor_server::node::NodeConfig;
+use lessor_server::overrides::Override;
 use lessor_server::repository::{Glob, Repository};
+use lessor_server::revision::{
+    BadRevision, Digest, LastGood, PushFreeze, Revision, RevisionDocument, RevisionHead, TaskReport, unpack,
+};
 use lessor_server::shell::source::Document;
 use lessor_server::shell::{Server, ServerOptions};
 use lessor_server::token::{Key, PolledLease, TokenKeys};
@@ -36,7 +40,7 @@ use Outcome::{Refused, Understood};
 pub type Target = (&'static str, fn(&[u8]) -> Outcome);
 
 /// All targets.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     ("wire", read_wire),
     ("state", read_state),
     ("token", read_token),
@@ -45,6 +49,7 @@ pub const TARGETS: [Target; 8] = [
     ("keys", read_keys),
     ("glob", read_glob),
     ("path", read_path),
+    ("value", read_value),
 ];
 
 /// The kinds of message on the wire; the first byte of an input says which it is.
@@ -61,8 +66,15 @@ pub const KINDS: [&str; 10] = [
     "unary.DiscoveryResponse",
 ];
 
+/// The kinds of value that stand at etcd beside the record, or in the file of the last good revision; the first byte of an input
+/// says which it is.
+pub const VALUES: [&str; 7] = ["revision", "head", "freeze", "report", "override", "last", "blob"];
+
 /// The name of the node of which a state is.
 pub const NODE: &str = "root";
+
+/// The text that a packed document should have.
+pub const BLOB: &str = "resources: [{identifier_glob: '*', capacity: 5}]\n";
 
 const NOON: WallClock = WallClock { since_epoch: Duration::from_secs(1_790_000_000) };
 
@@ -209,6 +221,40 @@ pub fn read_glob(data: &[u8]) -> Outcome {
         assert!(!pattern.to_string().is_empty() || text.starts_with('\n') || text.is_empty());
     }
     told(&glob)
+}
+
+/// A value that an operator or a task writes for others to read.
+pub fn read_value(data: &[u8]) -> Outcome {
+    let Some((&first, bytes)) = data.split_first() else { return Refused };
+    match VALUES[usize::from(first) % VALUES.len()] {
+        "revision" => same(bytes, |bytes| Ok(Revision::decode("k", bytes)?.0), |it| it.encode("k")),
+        "head" => same(bytes, |bytes| RevisionHead::decode("k", bytes), |it| Ok(it.encode())),
+        "freeze" => same(bytes, |bytes| PushFreeze::decode("k", bytes), |it| Ok(it.encode())),
+        "report" => same(bytes, |bytes| TaskReport::decode("k", bytes), |it| Ok(it.encode())),
+        "override" => same(bytes, |bytes| Override::decode("k/a1", bytes), |it| Ok(it.encode())),
+        "last" => same(bytes, |bytes| LastGood::decode("k", "/lessor", NODE, bytes), |it| Ok(it.encode())),
+        _ => {
+            // What it unpacks to need not be the text that was wanted, and is no longer than that was to be.
+            let (nodes, name) = ("*".to_owned(), "x.yaml".to_owned());
+            let document = RevisionDocument { nodes, name, blob: Digest::of(BLOB), bytes: BLOB.len() as u64 };
+            told(&unpack("k", &document, bytes))
+        }
+    }
+}
+
+/// A value that is read is the same when it is written and read again, unless it is one that nobody would write.
+fn same<T: PartialEq + std::fmt::Debug>(
+    bytes: &[u8],
+    decode: impl Fn(&[u8]) -> Result<T, BadRevision>,
+    encode: impl Fn(&T) -> Result<String, BadRevision>,
+) -> Outcome {
+    let read = decode(bytes);
+    if let Ok(value) = &read
+        && let Ok(text) = encode(value)
+    {
+        assert_eq!(decode(text.as_bytes()).as_ref(), Ok(value), "{text}");
+    }
+    told(&read)
 }
 
 /// The server that paths are asked of.

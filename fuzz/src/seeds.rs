@@ -7,9 +7,10 @@ use lessor_proto::Time;
 use lessor_server::access::NamePattern;
 use lessor_server::access::bearer::Passport;
 use lessor_server::election::state::{Clock, State};
+use lessor_server::revision::{Digest, pack};
 use lessor_server::token::{Key, TokenKeys};
 
-use super::bodies::{KINDS, NODE};
+use super::bodies::{BLOB, KINDS, NODE, VALUES};
 
 /// The seeds of each target, from the repository in that folder.
 pub fn of_repository(root: &Path) -> BTreeMap<&'static str, Vec<Vec<u8>>> {
@@ -47,6 +48,7 @@ pub fn of_repository(root: &Path) -> BTreeMap<&'static str, Vec<Vec<u8>>> {
         "status\nTransfer-Encoding: chunked\r\n\r\n0",
     ];
     seeds.insert("path", pages.map(|page| page.as_bytes().to_vec()).to_vec());
+    seeds.insert("value", of_values());
     seeds
 }
 
@@ -98,6 +100,51 @@ fn of_state() -> Vec<Vec<u8>> {
          {prefix}earlier\t1 epoch 7 stopped 3 clock_ns 5 until_ns 9\n{prefix}cluster\t1 id 5 term 3\n"
     );
     vec![state.clone().into_bytes(), format!("{body}{marks}blake3 {seal}").into_bytes()]
+}
+
+/// Values that stand at etcd, each after the number of its kind.
+fn of_values() -> Vec<Vec<u8>> {
+    let blob = Digest::of(BLOB);
+    let by = r#"{"name":"ann","verified":true,"how":"admin"}"#;
+    let at = "2026-11-27T10:00:00Z";
+    let document = format!(r#"{{"for":"*","name":"x.yaml","blob":"{blob}","bytes":{}}}"#, BLOB.len());
+    let head = format!(r#"{{"form":1,"number":7,"digest":"{blob}"}}"#);
+    let text = BLOB.replace('\n', "\\n");
+    let made = |act: &str| {
+        format!(
+            r#"{{"form":1,"id":"a1",{act},"reason":"the disk is full","by":{by},"at":"{at}","for_seconds":600}}"#
+        )
+    };
+    let values = [
+        (
+            "revision",
+            format!(
+                r#"{{"form":1,"number":7,"parent":6,"parent_digest":"{blob}","at":"{at}","documents":[{document}],"by":{by},"message":"more","ticket":"OPS-1","rollback_of":3,"needs":1,"tool":"lessor 0.1.0"}}"#
+            ),
+        ),
+        ("head", head.clone()),
+        ("freeze", format!(r#"{{"form":1,"by":"ann","message":"a fair","until":"{at}"}}"#)),
+        (
+            "report",
+            r#"{"form":1,"node":"root","address":"here:1","leads":true,"stands":true,"in_force":7,"record":7,"head_seen":8,"refused":{"number":8,"why":["capacity: -1"]},"drafts":[{"id":"d1","faults":[]}],"binary":"0.1.0","features":1}"#
+                .to_owned(),
+        ),
+        ("override", made(r#""kind":"freeze","resource":"db/*""#)),
+        ("override", made(r#""kind":"drain_client","client":"web-*","resource":"db","deny":true"#)),
+        ("override", made(r#""kind":"cap","resource":"db","capacity":12.5"#)),
+        (
+            "last",
+            format!(
+                r#"{{"form":1,"prefix":"/lessor","node":"{NODE}","head":{head},"document":{document},"text":"{text}"}}"#
+            ),
+        ),
+    ];
+    let number = |kind: &str| VALUES.iter().position(|known| *known == kind).expect("a kind") as u8;
+    let numbered = |(kind, text): (&str, String)| [&[number(kind)], text.as_bytes()].concat();
+    let mut seeds: Vec<Vec<u8>> = values.into_iter().map(numbered).collect();
+    let packed = pack("k", BLOB).expect("it is short");
+    seeds.push([&[number("blob")], &packed[..]].concat());
+    seeds
 }
 
 /// Tokens that say much and little.

@@ -142,7 +142,7 @@ impl PeerSettings {
 // === impl Variables ===
 
 impl Variables<'_> {
-    /// What a variable says; an empty one says nothing.
+    /// The text of a variable; an empty one says nothing.
     fn text(&self, name: &str) -> Option<String> {
         (self.get)(name).filter(|text| !text.is_empty())
     }
