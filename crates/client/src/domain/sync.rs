@@ -125,7 +125,7 @@ impl DomainSync {
             return None;
         }
         if !draft.domains.is_empty() {
-            self.stream.place(now);
+            self.stream.placed(now, &draft.clocks);
         }
         let (id, resource) = (self.stream.sent(now), resource.clone());
         let (ask, domains) = (draft.is_question, draft.domains);

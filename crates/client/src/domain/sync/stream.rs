@@ -100,9 +100,9 @@ impl DeltaStream {
         Some(std::mem::take(&mut self.asks))
     }
 
-    /// Hits are placed on the clock there at `now`, by what is known of it.
-    pub fn place(&mut self, now: Time) {
-        self.placed_by = match (self.placed_by, self.clocks.least(now)) {
+    /// Hits were placed on the clock there at `now` by what was known of it, which may be less than is known by now.
+    pub fn placed(&mut self, now: Time, by: &Clocks) {
+        self.placed_by = match (self.placed_by, by.least(now)) {
             (Some(before), Some(least)) => Some(before.min(least)),
             (before, least) => before.or(least),
         };

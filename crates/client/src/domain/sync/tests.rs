@@ -116,3 +116,29 @@ fn a_question_is_acknowledged_when_its_update_is_taken_up_or_the_stream_ends() {
     assert_eq!(sync.attend(None).map(|waiting| waiting.len()), Some(1));
     assert!(sync.is_acked(second) && sync.ask().is_none() && sync.next_deadline().is_none());
 }
+
+/// The hits of a message are placed while none of the locks is held that an update waits for.
+#[test]
+fn hits_that_were_placed_before_a_quicker_update_came_are_said_again() {
+    let early = at(0);
+    for (comes_between, is_again) in [(true, true), (false, false)] {
+        let mut sync = DomainSync::default();
+        sync.attend(Some(1));
+        message(&mut sync, early).expect("it asks first");
+        // All that has come was three seconds on its way.
+        let slow = at(3_000);
+        sync.on_update(slow, &update(early, 1, true)).expect("it is about this stream");
+        sync.queue_delta("a", &mut delta(), true);
+        let mut draft = sync.draft().expect("there is a stream");
+        let domain = draft.next_name().expect("there are deltas");
+        draft.add(DomainHits { domain, all: true, others: 0, entries: Vec::new() });
+        let quick = DomainNews { now: slow, ..update(early, 1, false) };
+        if comes_between {
+            sync.on_update(slow, &quick).expect("it is about this stream");
+            assert!(!sync.take_misplaced(slow), "nothing was said");
+        }
+        assert!(sync.next_message(slow, &resource(), 1, draft).is_some());
+        assert_eq!(sync.take_misplaced(slow), is_again);
+        assert!(!sync.take_misplaced(slow), "that is told once");
+    }
+}

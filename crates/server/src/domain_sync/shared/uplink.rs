@@ -134,7 +134,8 @@ impl SharedDomains {
             return None;
         }
         if !domains.is_empty() {
-            self.uplink.stream.place(now);
+            let clocks = *self.uplink.stream.clocks();
+            self.uplink.stream.placed(now, &clocks);
         }
         let census = self.below;
         self.uplink.told_census = census;
