@@ -48,8 +48,7 @@ impl Session {
         self.tend_floors(now);
         for place in 0..self.entries.len() {
             if !self.entries[place].is_floor {
-                let (allowance, rung) = self.standing(now, place);
-                self.changes.extend(self.entries[place].change(allowance, rung));
+                self.note_change(now, place);
             }
         }
         let ends =
@@ -64,11 +63,16 @@ impl Session {
             return self.settle(now);
         }
         for &place in places {
-            let (allowance, rung) = self.standing(now, place);
-            let entry = &mut self.entries[place];
-            self.changes.extend(entry.change(allowance, rung));
+            self.note_change(now, place);
+            let entry = &self.entries[place];
             let end = entry.holding.end(now).filter(|_| entry.is_open());
             self.next_end = self.next_end.min(end.unwrap_or(Time::MAX));
         }
+    }
+
+    /// Collects what has changed of the entry at `place`.
+    fn note_change(&mut self, now: Time, place: usize) {
+        let (allowance, rung) = self.standing(now, place);
+        self.changes.extend(self.entries[place].change(allowance, rung));
     }
 }

@@ -79,11 +79,14 @@ impl Session {
         };
         open.grants += grants.len() as u64;
         let epoch = open.epoch;
-        let places = grants.iter().filter_map(|grant| self.find(&grant.resource).ok()).collect();
+        let mut places = Vec::with_capacity(grants.len());
         for grant in grants {
-            if let Err(what) = self.take_up(now, grant, epoch) {
-                self.contradicted(now, what);
-                return None;
+            match self.take_up(now, grant, epoch) {
+                Ok(place) => places.extend(place),
+                Err(what) => {
+                    self.contradicted(now, what);
+                    return None;
+                }
             }
         }
         let paces = self.entries.iter().filter_map(|entry| entry.streamed.pace).min();
@@ -94,17 +97,18 @@ impl Session {
         Some(places)
     }
 
-    /// One grant, adopted or not. It fails when it cannot have come down a stream of epoch `epoch`.
-    fn take_up(&mut self, now: Time, grant: Grant, epoch: Epoch) -> Result<(), String> {
+    /// Takes one grant up, adopted or not. Returns the place of its entry, if that is open still. It fails when it cannot have
+    /// come down a stream of epoch `epoch`.
+    fn take_up(&mut self, now: Time, grant: Grant, epoch: Epoch) -> Result<Option<usize>, String> {
         let (Some(order), Some(basis)) = (grant.order, grant.basis) else {
             return Err("grant without an order or a basis".to_owned());
         };
         if order.epoch > epoch {
             return Err(format!("grant of epoch {} in epoch {epoch}", order.epoch));
         }
-        let Ok(place) = self.find(&grant.resource) else { return Ok(()) };
+        let Ok(place) = self.find(&grant.resource) else { return Ok(None) };
         if !self.entries[place].is_open() {
-            return Ok(());
+            return Ok(None);
         }
         let (length, capacity) = (grant.length, grant.capacity);
         let pace = grant.refresh_interval.min(length / 3);
@@ -121,7 +125,7 @@ impl Session {
         entry.taken_up(basis);
         entry.setbacks.fault = adopted.and(policies).err();
         entry.hasten(now, spaced);
-        Ok(())
+        Ok(Some(place))
     }
 
     fn on_renewed(&mut self, now: Time, basis: ReportId, grants: u64) {
