@@ -53,15 +53,6 @@ struct Variables<'a> {
     faults: Vec<String>,
 }
 
-/// Variables that would ask for something which is not there: each with the value that asks for nothing, and the remedy.
-const REFUSED: &[(&str, &str, &str)] = &[
-    (
-        "GRPC_SERVER_USE_TLS",
-        "false",
-        "doors are plain; wanted false, and a network of proxies only or GRPC_UDS",
-    ),
-    ("CONFIG_TYPE", "FILE", "rules come from files; wanted FILE"),
-];
 /// Variables for which doors have no use. Those of the store are more, and begin alike.
 const PASSED_OVER: &[&str] = &[
     "BACKEND_TYPE",
@@ -94,9 +85,7 @@ impl PeerSettings {
 
     fn of_ratelimit(get: &dyn Fn(&str) -> Option<String>) -> anyhow::Result<PeerSettings> {
         let mut said = Variables { get, faults: Vec::new() };
-        for (name, wanted, remedy) in REFUSED {
-            said.refuse(name, wanted, remedy);
-        }
+        said.refuse_what_is_not_there();
         let rls = match said.text("GRPC_UDS") {
             Some(path) => DoorAddress::Path(path.into()),
             None => said.address("GRPC_HOST", ("GRPC_PORT", 8081)),
@@ -151,12 +140,13 @@ impl Variables<'_> {
         self.faults.push(format!("{name}: {text}; wanted {wanted}"));
     }
 
-    fn refuse(&mut self, name: &str, nothing: &str, remedy: &str) {
-        if let Some(text) = self.text(name)
-            && !text.eq_ignore_ascii_case(nothing)
-            && !(nothing == "false" && is_true(&text) == Some(false))
-        {
-            self.faults.push(format!("{name}: {text}; {remedy}"));
+    fn refuse_what_is_not_there(&mut self) {
+        if self.flag("GRPC_SERVER_USE_TLS") {
+            let wanted = "false, as doors are plain, and a network of proxies only or GRPC_UDS";
+            self.wrong("GRPC_SERVER_USE_TLS", "true", wanted);
+        }
+        if let Some(text) = self.text("CONFIG_TYPE").filter(|text| text != "FILE") {
+            self.wrong("CONFIG_TYPE", &text, "FILE, as rules come from files");
         }
     }
 
@@ -252,92 +242,4 @@ fn is_true(text: &str) -> Option<bool> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn settings(said: &[(&str, &str)]) -> anyhow::Result<PeerSettings> {
-        let get =
-            |name: &str| said.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned());
-        PeerSettings::of(PeerService::Ratelimit, &get)
-    }
-
-    #[test]
-    fn without_a_word_it_is_as_that_service_is() {
-        for said in [&[][..], &[("PORT", ""), ("SHADOW_MODE", "f"), ("CONFIG_TYPE", "FILE")]] {
-            let settings = settings(said).unwrap();
-            assert_eq!(
-                (settings.rls.to_string(), settings.http.to_string()),
-                ("0.0.0.0:8081".to_owned(), "0.0.0.0:8080".to_owned())
-            );
-            assert_eq!(settings.files, PathBuf::from("/srv/runtime_data/current/config"));
-            assert!(!settings.merges_domains && !settings.shadow && settings.fields.is_none());
-            assert_eq!((settings.near, settings.log_level), (0.8, "warn"));
-            assert!(settings.passed_over.is_empty());
-        }
-    }
-
-    #[test]
-    fn all_that_doors_can_do_is_taken_over() {
-        let settings = settings(&[
-            ("GRPC_UDS", "/run/ratelimit.sock"),
-            ("HOST", "::1"),
-            ("PORT", "9000"),
-            ("RUNTIME_ROOT", "/data"),
-            ("RUNTIME_SUBDIRECTORY", "ratelimit"),
-            ("RUNTIME_APPDIRECTORY", "limits"),
-            ("MERGE_DOMAIN_CONFIG", "true"),
-            ("SHADOW_MODE", "1"),
-            ("NEAR_LIMIT_RATIO", "0.5"),
-            ("LIMIT_RESPONSE_HEADERS_ENABLED", "true"),
-            ("LIMIT_LIMIT_HEADER", "X-Most"),
-            ("LOG_LEVEL", "Debug"),
-            ("LOG_FORMAT", "json"),
-            ("REDIS_URL", "redis:6379"),
-            ("USE_STATSD", "false"),
-        ])
-        .unwrap();
-        assert_eq!(
-            (settings.rls.to_string(), settings.http.to_string()),
-            ("unix:/run/ratelimit.sock".to_owned(), "[::1]:9000".to_owned())
-        );
-        assert_eq!(settings.files, PathBuf::from("/data/ratelimit/limits"));
-        assert!(settings.merges_domains && settings.shadow);
-        assert_eq!(settings.fields, Some(["x-most", "ratelimit-remaining", "ratelimit-reset"]));
-        assert_eq!((settings.near, settings.log_level), (0.5, "debug"));
-        assert!(matches!(settings.log_format, LogFormat::Json));
-        assert_eq!(settings.passed_over, ["REDIS_URL"]);
-    }
-
-    #[test]
-    fn all_that_is_wrong_is_told_at_once() {
-        let fault = settings(&[
-            ("GRPC_SERVER_USE_TLS", "true"),
-            ("CONFIG_TYPE", "GRPC_XDS_SOTW"),
-            ("GRPC_HOST", "everywhere"),
-            ("GRPC_PORT", "70000"),
-            ("NEAR_LIMIT_RATIO", "80"),
-            ("SHADOW_MODE", "yes"),
-            ("LIMIT_RESET_HEADER", "reset after"),
-            ("LOG_LEVEL", "loud"),
-            ("LOG_FORMAT", "xml"),
-        ])
-        .unwrap_err();
-        let fault = fault.to_string();
-        let lines: Vec<&str> = fault.lines().collect();
-        assert_eq!(
-            lines,
-            [
-                "the environment of ratelimit:",
-                "GRPC_SERVER_USE_TLS: true; doors are plain; wanted false, and a network of proxies only or GRPC_UDS",
-                "CONFIG_TYPE: GRPC_XDS_SOTW; rules come from files; wanted FILE",
-                "GRPC_HOST: everywhere; wanted an address, as 0.0.0.0",
-                "GRPC_PORT: 70000; wanted a port from 0 to 65535",
-                "LIMIT_RESET_HEADER: reset after; wanted the name of a header field",
-                "SHADOW_MODE: yes; wanted true or false",
-                "NEAR_LIMIT_RATIO: 80; wanted a part from 0 to 1, as 0.8",
-                "LOG_FORMAT: xml; wanted text or json",
-                "LOG_LEVEL: loud; wanted trace, debug, info, warn, error, fatal or panic",
-            ]
-        );
-    }
-}
+mod tests;
