@@ -49,11 +49,14 @@ fn lines(path: &Path) -> Vec<Value> {
 
 /// The lines of the audit in the log, once there are `count`.
 async fn logged(gate: &Gate, count: usize) -> Vec<Value> {
-    let of_audit = || gate.house.logged_with("\"target\":\"lessor::audit\"");
-    eventually("all of it is in the log", async || of_audit().len() >= count).await;
-    let lines = of_audit();
-    let lines = lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    lines.filter_map(|line| serde_json::from_str(line["fields"]["message"].as_str()?).ok()).collect()
+    // Denials have lines of that target too, and are no calls.
+    let of_calls = || -> Vec<Value> {
+        let lines = gate.house.logged_with("\"target\":\"lessor::audit\"");
+        let lines = lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.filter_map(|line| serde_json::from_str(line["fields"]["message"].as_str()?).ok()).collect()
+    };
+    eventually("all of it is in the log", async || of_calls().len() >= count).await;
+    of_calls()
 }
 
 const FILTER: &str = r#"{"filter":"info","for":"1h"}"#;
