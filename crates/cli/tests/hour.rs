@@ -9,6 +9,7 @@
 
 mod house;
 
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -115,11 +116,25 @@ fn target() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_lessor")).ancestors().nth(2).unwrap()
 }
 
+/// A command that builds with what the build around this test has built, as that would do it.
+///
+/// What Cargo tells a test of its package are reasons for some build scripts to run again, that of `ring` for one: then most of
+/// the workspace would be built anew, over what other tests are just using.
+fn building(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    let told =
+        |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_", "OUT_DIR"].iter().any(|start| name.starts_with(start));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(told)) {
+        command.env_remove(name);
+    }
+    command.env("CARGO_TARGET_DIR", target()).stdin(Stdio::null()).kill_on_drop(true);
+    command
+}
+
 /// The example, built with what a test of the workspace has built: with that nothing is left to do.
 async fn example() -> PathBuf {
-    let mut command = Command::new(env!("CARGO"));
+    let mut command = building(env!("CARGO"));
     command.args(["build", "--workspace", "--locked", "--quiet", "--example", "axum"]);
-    command.env("CARGO_TARGET_DIR", target()).stdin(Stdio::null()).kill_on_drop(true);
     let built = timeout(BUILD, command.output()).await.expect("a build in time").unwrap();
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     target().join("debug/examples/axum")
@@ -127,12 +142,9 @@ async fn example() -> PathBuf {
 
 #[tokio::test]
 async fn a_service_of_ones_own_is_protected_within_the_hour_and_when_its_server_is_gone() {
-    let mut command = Command::new(repository_file("tools/hour"));
-    command
-        .arg("--here")
-        .env("LESSOR_BINARY", env!("CARGO_BIN_EXE_lessor"))
-        .env("CARGO_TARGET_DIR", target());
-    let ended = timeout(BUILD, command.stdin(Stdio::null()).kill_on_drop(true).output()).await;
+    let mut command = building(repository_file("tools/hour"));
+    command.arg("--here").env("LESSOR_BINARY", env!("CARGO_BIN_EXE_lessor"));
+    let ended = timeout(BUILD, command.output()).await;
     let ended = ended.expect("it ends in time").unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     println!("{}", text(&ended.stdout));
