@@ -143,7 +143,20 @@ const MOST_LEVELS: usize = 16;
 // === impl Explain ===
 
 impl Explain {
+    /// The explanation of one client of a resource, or of the resource, of the same servers.
+    pub(crate) fn of(resource: &str, client: Option<&str>, servers: &ServerFlags) -> Explain {
+        let (resource, client) = (resource.to_owned(), client.map(str::to_owned));
+        Explain { resource, client, json: false, servers: servers.clone() }
+    }
+
     pub(crate) async fn run(self) -> anyhow::Result<()> {
+        print!("{}", self.text().await?);
+        Ok(())
+    }
+
+    /// All that is said about it.
+    pub(crate) async fn text(&self) -> anyhow::Result<String> {
+        let mut texts = Vec::new();
         let first = self.servers.ask(&self.path(self.client.as_deref())).await?;
         if first.names_nobody() {
             bail!("{}: nobody is known to lead the node", first.server);
@@ -152,18 +165,17 @@ impl Explain {
             (Some(client), StatusCode::NOT_FOUND) => self.find_below(client, first).await?,
             _ => vec![vec![self.read(&first.wanted()?)?]],
         };
-        for (number, chain) in begun.into_iter().enumerate() {
+        for chain in begun {
             let (chain, unreached) = self.ask_further(chain).await?;
             if self.json {
-                println!("{}", json!({"schema": 1, "chain": chain, "unreached": unreached}));
+                texts.push(format!("{}\n", json!({"schema": 1, "chain": chain, "unreached": unreached})));
                 continue;
             }
             let chain = chain.into_iter().map(serde_json::from_value);
             let chain: Vec<Explanation> = chain.collect::<Result<_, _>>().context(OTHER_VERSION)?;
-            let between = if number > 0 { "\n" } else { "" };
-            print!("{between}{}", text::display(&chain, self.client.as_deref(), unreached.as_deref()));
+            texts.push(text::display(&chain, self.client.as_deref(), unreached.as_deref()));
         }
-        Ok(())
+        Ok(texts.join(if self.json { "" } else { "\n" }))
     }
 
     /// The chains from each node below at which the client is found up to the one that was asked, which does not know it itself.

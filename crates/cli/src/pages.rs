@@ -59,6 +59,15 @@ pub(crate) struct Page {
     pub(crate) date: Option<SystemTime>,
 }
 
+/// The error of a page of something that is not there.
+#[derive(Debug, thiserror::Error)]
+#[error("{server}: {text}")]
+pub(crate) struct Missing {
+    pub(crate) server: String,
+    /// The words of the server; none where it has no such page at all.
+    pub(crate) text: String,
+}
+
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// The same of what a server has to ask many others for.
 const LONG_TIMEOUT: Duration = Duration::from_secs(15);
@@ -166,6 +175,9 @@ impl Page {
     pub(crate) fn wanted(self) -> anyhow::Result<String> {
         if self.status == StatusCode::OK {
             return Ok(self.text);
+        }
+        if self.status == StatusCode::NOT_FOUND {
+            return Err(Missing { server: self.server, text: self.text.trim().to_owned() }.into());
         }
         bail!("{}: {}", self.server, self.text.trim())
     }

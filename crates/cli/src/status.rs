@@ -3,7 +3,7 @@
 
 pub(crate) mod lines;
 pub(crate) mod node;
-mod tree;
+pub(crate) mod tree;
 
 use std::io::IsTerminal as _;
 use std::time::Duration;

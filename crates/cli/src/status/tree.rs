@@ -7,7 +7,7 @@ use super::node::{short, wanted};
 
 /// The tree as a server says it.
 #[derive(Debug, Deserialize)]
-pub(super) struct TreePage {
+pub(crate) struct TreePage {
     took_seconds: f64,
     nodes: NodeCounts,
     tree: TreeNode,
@@ -61,7 +61,7 @@ struct ResourceFigures {
 
 impl TreePage {
     /// All of it.
-    pub(super) fn display(&self) -> String {
+    pub(crate) fn display(&self) -> String {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
         table.set_header(["node", "full", "out", "of", "wanted", "short", "clients", ""]);

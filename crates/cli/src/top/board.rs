@@ -1,15 +1,16 @@
 //! The board: all that is known of the server, and the way to look at it. Keys and pages change it, and pictures are made of it.
 
+mod keys;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use lessor_proto::Time;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-
-use super::order::{HolderOrder, Listing, ResourceOrder, RowOrder};
+use super::order::{HolderOrder, Listing, ResourceOrder};
+use super::sheet::{Sheet, SheetKind, TopView};
 use crate::pages::percent_encode;
 use crate::status::lines::fullness;
-use crate::status::node::{NodePage, Resource};
+use crate::status::node::{Holder, NodePage, Resource};
+use lessor_proto::Time;
 
 /// A moment: by the clock that leases go by, and its date since 1970.
 #[derive(Clone, Copy, Debug)]
@@ -20,10 +21,24 @@ pub(super) struct Moment {
 
 /// A page that is asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct TopQuery {
-    pub(super) path: String,
-    /// Whether it is of one resource, which may be gone.
-    pub(super) is_of_one: bool,
+pub(super) enum TopQuery {
+    /// The node with its resources.
+    Node {
+        path: String,
+    },
+    /// The same with one resource, which may be gone.
+    One {
+        path: String,
+    },
+    Sheet(SheetKind),
+}
+
+/// The answer to that.
+#[derive(Debug)]
+pub(super) enum TopNews {
+    /// None where nobody holds or wants the one resource.
+    Node(Option<NodePage>),
+    Sheet(String),
 }
 
 /// All of it.
@@ -37,6 +52,8 @@ pub(super) struct Board {
     trends: BTreeMap<String, VecDeque<f64>>,
     /// One resource, looked at from near.
     pub(super) close: Option<CloseLook>,
+    /// The sheet that is in sight, above all that.
+    pub(super) sheet: Option<Sheet>,
     /// The last answer.
     pub(super) heard: Option<Moment>,
     pub(super) outage: Option<Outage>,
@@ -76,8 +93,6 @@ const MOST: usize = 1_000;
 const MOST_HOLDERS: usize = 500;
 /// Looks of which the figures are kept.
 const TREND: usize = 32;
-/// Rows that a page goes on.
-const A_PAGE: isize = 10;
 
 // === impl Moment ===
 
@@ -96,6 +111,7 @@ impl Board {
             node: None,
             trends: BTreeMap::new(),
             close: None,
+            sheet: None,
             heard: None,
             outage: None,
             is_typing: false,
@@ -104,24 +120,38 @@ impl Board {
         }
     }
 
-    /// The page that is to be asked for.
-    pub(super) fn query(&self) -> TopQuery {
-        let path = match (&self.close, &self.pattern) {
-            (Some(close), _) => {
-                let resource = percent_encode(&close.resource);
-                format!("/status?holders={MOST_HOLDERS}&resources=1&resource={resource}")
-            }
-            (None, pattern) => {
-                let matching = pattern.as_ref().map(|glob| format!("&matching={}", percent_encode(glob)));
-                format!("/status?holders=0&resources={MOST}&order=busiest{}", matching.unwrap_or_default())
-            }
-        };
-        TopQuery { path, is_of_one: self.close.is_some() }
+    /// The same with a view in sight.
+    pub(super) fn with_view(mut self, view: TopView) -> Board {
+        self.sheet = view.sheet(self.pattern()).map(Sheet::new);
+        self
     }
 
-    /// Hears the page that was asked for; none where nobody holds or wants the one resource.
-    pub(super) fn on_page(&mut self, page: Option<NodePage>, now: Moment) {
+    /// The page that is to be asked for.
+    pub(super) fn query(&self) -> TopQuery {
+        if let Some(sheet) = &self.sheet {
+            return TopQuery::Sheet(sheet.kind.clone());
+        }
+        if let Some(close) = &self.close {
+            let resource = percent_encode(&close.resource);
+            let path = format!("/status?holders={MOST_HOLDERS}&resources=1&resource={resource}");
+            return TopQuery::One { path };
+        }
+        let matching = self.pattern().map(|glob| format!("&matching={}", percent_encode(glob)));
+        let matching = matching.unwrap_or_default();
+        TopQuery::Node { path: format!("/status?holders=0&resources={MOST}&order=busiest{matching}") }
+    }
+
+    /// Hears the page that was asked for.
+    pub(super) fn on_news(&mut self, news: TopNews, now: Moment) {
         (self.heard, self.outage) = (Some(now), None);
+        match (news, &mut self.sheet) {
+            (TopNews::Sheet(text), Some(sheet)) => sheet.hear(text),
+            (TopNews::Sheet(_), None) => {}
+            (TopNews::Node(page), _) => self.on_page(page),
+        }
+    }
+
+    fn on_page(&mut self, page: Option<NodePage>) {
         match (&mut self.close, page) {
             (Some(close), page) => (close.is_known, close.node) = (true, page),
             (None, Some(page)) => {
@@ -168,81 +198,10 @@ impl Board {
 
     /// The filter of the list that is in sight.
     pub(super) fn filter(&self) -> &str {
+        if let Some(sheet) = &self.sheet {
+            return &sheet.filter;
+        }
         self.close.as_ref().map_or(&self.resources.filter, |close| &close.holders.filter)
-    }
-
-    pub(super) fn on_key(&mut self, key: KeyEvent) -> Reaction {
-        if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
-            return Reaction::Leave;
-        }
-        if self.is_typing {
-            self.type_filter(key.code);
-            return Reaction::Stay;
-        }
-        if std::mem::take(&mut self.shows_keys) {
-            return if key.code == KeyCode::Char('q') { Reaction::Leave } else { Reaction::Stay };
-        }
-        match key.code {
-            KeyCode::Char('q') => return Reaction::Leave,
-            KeyCode::Char('?') => self.shows_keys = true,
-            KeyCode::Char('/') => self.is_typing = true,
-            KeyCode::Char('p' | ' ') => {
-                self.is_paused = !self.is_paused;
-                return if self.is_paused { Reaction::Stay } else { Reaction::Ask };
-            }
-            KeyCode::Enter | KeyCode::Right | KeyCode::Char('l') => return self.look_closer(),
-            KeyCode::Esc | KeyCode::Left | KeyCode::Backspace | KeyCode::Char('h') => return self.go_back(),
-            code => match &mut self.close {
-                Some(close) => close.on_key(code),
-                None => {
-                    let all = self.node.as_ref().map_or(&[][..], NodePage::resources);
-                    arrange(&mut self.resources, all, code);
-                }
-            },
-        }
-        Reaction::Stay
-    }
-
-    fn type_filter(&mut self, code: KeyCode) {
-        let filter = match &mut self.close {
-            Some(close) => close.holders.new_filter(),
-            None => self.resources.new_filter(),
-        };
-        match code {
-            KeyCode::Char(letter) => filter.push(letter),
-            KeyCode::Backspace => _ = filter.pop(),
-            KeyCode::Enter => self.is_typing = false,
-            KeyCode::Esc => {
-                filter.clear();
-                self.is_typing = false;
-            }
-            _ => {}
-        }
-    }
-
-    fn look_closer(&mut self) -> Reaction {
-        let rows = self.resources.rows(self.node.as_ref().map_or(&[], NodePage::resources));
-        let Some(at) = self.resources.chosen(&rows).filter(|_| self.close.is_none()) else {
-            return Reaction::Stay;
-        };
-        let resource = rows[at].resource.clone();
-        // It stays chosen until one comes back, whatever its place is then.
-        self.resources.step(&rows, 0);
-        self.close = Some(CloseLook { resource, holders: Listing::new(), is_known: false, node: None });
-        Reaction::Ask
-    }
-
-    /// Goes back to what was in sight before: without the filter, or without the holders.
-    fn go_back(&mut self) -> Reaction {
-        match &mut self.close {
-            Some(close) if !close.holders.filter.is_empty() => close.holders.filter.clear(),
-            Some(_) => {
-                self.close = None;
-                return Reaction::Ask;
-            }
-            None => self.resources.filter.clear(),
-        }
-        Reaction::Stay
     }
 }
 
@@ -254,27 +213,11 @@ impl CloseLook {
         self.node.as_ref().and_then(|page| page.status.resources.first())
     }
 
-    fn on_key(&mut self, code: KeyCode) {
-        let all = self.node.as_ref().and_then(|page| page.status.resources.first());
-        arrange(&mut self.holders, all.map_or(&[][..], |row| &row.holders), code);
+    /// The holder that is chosen.
+    fn chosen(&self) -> Option<&Holder> {
+        let rows = self.holders.rows(self.row().map_or(&[][..], |row| &row.holders));
+        self.holders.chosen(&rows).map(|at| rows[at])
     }
-}
-
-/// Chooses another row, or sorts the rows in another way.
-fn arrange<O: RowOrder>(listing: &mut Listing<O>, all: &[O::Row], code: KeyCode) {
-    let by = match code {
-        KeyCode::Char('s') => return listing.sort_on(),
-        KeyCode::Char('S') => return listing.turn_round(),
-        KeyCode::Down | KeyCode::Char('j') => 1,
-        KeyCode::Up | KeyCode::Char('k') => -1,
-        KeyCode::PageDown => A_PAGE,
-        KeyCode::PageUp => -A_PAGE,
-        KeyCode::End | KeyCode::Char('G') => isize::MAX,
-        KeyCode::Home | KeyCode::Char('g') => isize::MIN,
-        _ => return,
-    };
-    let rows = listing.rows(all);
-    listing.step(&rows, by);
 }
 
 #[cfg(test)]

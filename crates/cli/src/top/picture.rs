@@ -3,6 +3,7 @@
 mod columns;
 mod holders;
 mod resources;
+mod sheet;
 
 use ratatui::backend::TestBackend;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
@@ -27,10 +28,12 @@ const LEAST: (u16, u16) = (40, 8);
 /// Lines of what is out of the ordinary about the node.
 const MOST_NOTES: usize = 3;
 /// All keys.
-const KEYS: [(&str, &str); 9] = [
+const KEYS: [(&str, &str); 11] = [
     ("↑ ↓ PgUp PgDn Home End", "choose (or k j g G)"),
     ("Enter", "who has the resource"),
-    ("Esc", "back: without the filter, or to all resources"),
+    ("Esc", "back: without the filter, or to what was there before"),
+    ("r t d f h", "resources, tree, hot domains, findings, revisions"),
+    ("e", "why the chosen one has what it has"),
     ("s", "sort by the next column"),
     ("S", "sort the other way round"),
     ("/", "filter by a part of the name, or a pattern (db/*)"),
@@ -76,9 +79,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, board: &Board, look: Appearance) {
     if let Some(alarm) = alarm {
         frame.render_widget(alarm, alarm_area);
     }
-    match &board.close {
-        Some(close) => holders::draw(frame, body, close, look),
-        None => resources::draw(frame, body, board, look),
+    match (&board.sheet, &board.close) {
+        (Some(sheet), _) => sheet::draw(frame, body, sheet, look),
+        (None, Some(close)) => holders::draw(frame, body, close, look),
+        (None, None) => resources::draw(frame, body, board, look),
     }
     frame.render_widget(foot_line(board, look), foot);
     if board.shows_keys {
@@ -158,11 +162,19 @@ fn foot_line(board: &Board, look: Appearance) -> Paragraph<'static> {
         ];
         return Paragraph::new(Line::from(typed));
     }
-    let enter = if board.close.is_some() { ("Esc", "all resources") } else { ("Enter", "holders") };
+    let enter = match (&board.sheet, &board.close) {
+        (Some(_), _) => ("Esc", "back"),
+        (None, Some(_)) => ("Esc", "all resources"),
+        (None, None) => ("Enter", "holders"),
+    };
     let pause = if board.is_paused { ("p", "go on") } else { ("p", "pause") };
-    let keys = [("q", "leave"), ("?", "keys"), enter, ("/", "filter"), ("s", "sort"), pause];
+    let sort = (board.sheet.is_none()).then_some(("s", "sort"));
+    let keys = [("q", "leave"), ("?", "keys"), enter, ("/", "filter")];
+    let views = ("r t d f h e", "views");
     let spans = keys
         .into_iter()
+        .chain(sort)
+        .chain([pause, views])
         .flat_map(|(key, does)| [Span::raw(key).bold(), Span::raw(format!(" {does}   ")).dim()]);
     Paragraph::new(Line::from(spans.collect::<Vec<_>>()))
 }

@@ -10,11 +10,10 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 
-use super::board::{Board, Reaction};
+use super::board::{Board, Reaction, TopNews};
 use super::picture::Appearance;
 use super::{Top, moment, picture};
 use crate::signals::Signals;
-use crate::status::node::NodePage;
 
 /// All of it.
 pub(super) struct TopSession {
@@ -23,7 +22,7 @@ pub(super) struct TopSession {
     terminal: WholeTerminal,
     events: mpsc::Receiver<Event>,
     /// The page that is asked for; at most one at a time.
-    asked: JoinSet<anyhow::Result<Option<NodePage>>>,
+    asked: JoinSet<anyhow::Result<TopNews>>,
     /// The next is due then.
     next: Time,
     has_colours: bool,
@@ -43,7 +42,7 @@ impl TopSession {
     pub(super) fn start(top: Top) -> anyhow::Result<TopSession> {
         let terminal = WholeTerminal(ratatui::try_init().context("the terminal cannot be drawn on")?);
         Ok(TopSession {
-            board: Board::new(top.resource.clone()),
+            board: top.board(),
             top,
             terminal,
             events: events(),
@@ -94,9 +93,9 @@ impl TopSession {
         self.asked.spawn(async move { top.look(&query).await });
     }
 
-    fn on_answer(&mut self, answer: Result<anyhow::Result<Option<NodePage>>, JoinError>) -> Reaction {
+    fn on_answer(&mut self, answer: Result<anyhow::Result<TopNews>, JoinError>) -> Reaction {
         match answer {
-            Ok(Ok(page)) => self.board.on_page(page, moment()),
+            Ok(Ok(news)) => self.board.on_news(news, moment()),
             Ok(Err(error)) => self.board.on_fault(format!("{error:#}"), moment()),
             Err(error) => self.board.on_fault(error.to_string(), moment()),
         }

@@ -32,6 +32,11 @@ pub(super) fn holder(client: &str, has: f64, wants: f64, share: f64) -> Value {
     })
 }
 
+/// The board hears a page of the node.
+pub(super) fn hear(board: &mut Board, page: Option<NodePage>, now: Moment) {
+    board.on_news(TopNews::Node(page), now);
+}
+
 /// The moment so many seconds past seven in the morning.
 pub(super) fn at(seconds: u64) -> Moment {
     let passed = Duration::from_secs(seconds);

@@ -126,6 +126,14 @@ async fn top_shows_what_is_full_and_who_has_it_and_goes_on_when_the_server_is_ba
     let seen =
         terminal.shows(&["leased 500 of 500/s, wanted 800, 2 clients", "web-1 ", "web-2 ", " waits "]).await;
     assert!(seen.contains("Esc all resources"), "{seen}");
+    terminal.press(&["e"]);
+    terminal.shows(&["why web-", "of orders", "bound by ", "Esc back"]).await;
+    terminal.press(&["t"]);
+    terminal.shows(&["the tree", "1 node answered within "]).await;
+    terminal.press(&["f"]);
+    terminal.shows(&["findings"]).await;
+    terminal.press(&["Escape"]);
+    terminal.shows(&["leased 500 of 500/s", "web-1 "]).await;
 
     let date = |text: &str| {
         let heading = text.lines().next().and_then(|line| line.trim_end().strip_suffix(" UTC"));
@@ -179,7 +187,27 @@ async fn top_writes_plain_lines_and_says_what_it_cannot_do() {
     assert_eq!(batch.out.matches("node root").count(), 2, "{}", batch.out);
     assert!(batch.out.contains("1 resource ") && !batch.out.contains("orders"), "{}", batch.out);
 
+    let json = run(&["top", "--batch", "2", "--interval", "1s", "--json", "--server", &server]).await;
+    let pages: Vec<serde_json::Value> =
+        json.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(pages.len(), 2, "{}", json.out);
+    assert_eq!(pages[1]["status"]["resources"].as_array().map(Vec::len), Some(2), "{}", json.out);
+    for (view, parts) in [
+        ("tree", &["node ", "root", "orders", "1 node answered"][..]),
+        ("domains", &["resource ", "no domain is hot"]),
+        ("findings", &["orders"]),
+        ("history", &["the templates come from a file"]),
+    ] {
+        let sheet = run(&["top", "--once", "--view", view, "--server", &server]).await;
+        assert_eq!((sheet.code, sheet.err.as_str()), (Some(0), ""), "{view}: {}", sheet.out);
+        assert!(parts.iter().all(|part| sheet.out.contains(part)), "{view}: {}", sheet.out);
+    }
+    let tree = run(&["top", "--once", "--json", "--view", "tree", "--server", &server]).await;
+    let page: serde_json::Value = serde_json::from_str(&tree.out).unwrap();
+    assert_eq!(page["tree"]["node"], "root", "{}", tree.out);
+
     for (arguments, fault) in [
+        (&["top", "--json"][..], "error: --json is of plain lines; wanted --once or --batch N with it"),
         (
             &["top"][..],
             "error: standard output is no terminal; wanted one, or --once or --batch N for plain lines",

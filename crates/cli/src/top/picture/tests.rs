@@ -5,7 +5,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Modifier;
 use serde_json::json;
 
-use super::super::tests::{at, holder, page, resource};
+use super::super::tests::{at, hear, holder, page, resource};
 use super::*;
 
 fn drawn(board: &Board, (columns, rows): (u16, u16), look: Appearance) -> Buffer {
@@ -30,7 +30,7 @@ fn board() -> Board {
     users["lease_ends_in_seconds"] = json!(12.0);
     for out in [50.0, 500.0] {
         let orders = resource("db/orders", (out, 500.0), 851.0, 20.0);
-        board.on_page(page(&[users.clone(), orders]), at(60));
+        hear(&mut board, page(&[users.clone(), orders]), at(60));
     }
     board
 }
@@ -48,7 +48,7 @@ fn resources_are_rows_with_bars() {
             "",
             "",
             "db/orders (rate, FAIR_SHARE, template *)",
-            "q leave   ? keys   Enter holders   / filter   s sort   p pause",
+            "q leave   ? keys   Enter holders   / filter   s sort   p pause   r t d f h e views",
         ]
     );
     // What is out of the ordinary where there is room, and columns from the right are left out where there is none.
@@ -71,7 +71,7 @@ fn holders_are_rows_of_who_has_wants_and_misses_what() {
     (paris["kind"], paris["subclients"]) = (json!("node"), json!(31));
     orders["holders"] =
         json!([holder("web-1", 300.0, 451.0, 320.0), holder("web-2", 100.0, 300.0, 100.0), paris]);
-    board.on_page(page(&[orders]), at(62));
+    hear(&mut board, page(&[orders]), at(62));
     assert_eq!(
         seen(&board, 118, 10)[1..8],
         [
@@ -85,7 +85,7 @@ fn holders_are_rows_of_who_has_wants_and_misses_what() {
         ]
     );
     assert!(seen(&board, 118, 10)[8].ends_with("31 clients"));
-    board.on_page(None, at(63));
+    hear(&mut board, None, at(63));
     assert_eq!(seen(&board, 60, 8)[2], "nobody holds or wants it");
 }
 
@@ -111,7 +111,7 @@ fn overrides_and_a_configuration_that_is_not_in_force_are_said_in_a_few_lines() 
         "overrides": (0..5).map(row).collect::<Vec<_>>(), "resources_in_all": 0, "resources": [],
     });
     let page = json!({"ready": true, "leads": true, "leader": null, "status": status});
-    board.on_page(Some(serde_json::from_value(page).unwrap()), at(60));
+    hear(&mut board, Some(serde_json::from_value(page).unwrap()), at(60));
     let lines = seen(&board, 120, 9);
     assert!(
         lines[1].starts_with("grants nothing: version 3 of the configuration is here, and 4"),
@@ -158,7 +158,7 @@ fn keys_and_the_filter_that_is_typed_are_shown() {
 fn colours_say_what_is_scarce_and_are_left_out_where_nobody_wants_them() {
     let mut board = board();
     let over = resource("gone/over", (700.0, 500.0), 700.0, 0.0);
-    board.on_page(page(&[over, resource("db/users", (37.0, 100.0), 37.0, 0.0)]), at(60));
+    hear(&mut board, page(&[over, resource("db/users", (37.0, 100.0), 37.0, 0.0)]), at(60));
     let looks = |has_colours| drawn(&board, (100, 9), Appearance { now: at(60), has_colours });
     let coloured = looks(true);
     assert_eq!([coloured[(13, 3)].fg, coloured[(13, 4)].fg], [Color::Red, Color::Green]);
@@ -174,7 +174,7 @@ fn colours_say_what_is_scarce_and_are_left_out_where_nobody_wants_them() {
 #[test]
 fn names_that_steer_terminals_do_nothing() {
     let mut board = Board::new(None);
-    board.on_page(page(&[resource("a\u{1b}[2Jb\u{7}c", (1.0, 2.0), 1.0, 0.0)]), at(60));
+    hear(&mut board, page(&[resource("a\u{1b}[2Jb\u{7}c", (1.0, 2.0), 1.0, 0.0)]), at(60));
     for cell in drawn(&board, (100, 9), Appearance { now: at(60), has_colours: true }).content() {
         assert!(!cell.symbol().contains(char::is_control), "{:?}", cell.symbol());
     }
@@ -191,4 +191,25 @@ fn plain_lines_are_the_heading_and_the_rows() {
          db/orders    ██████████  100%     500    500/s     851      20        2 ▁█\n\
          db/users     ████░░░░░░   37%      37    100/s      37       -        2 ▃▃\n"
     );
+}
+
+#[test]
+fn a_sheet_is_its_title_its_columns_and_its_lines() {
+    use super::super::board::TopNews;
+    use super::super::sheet::TopView;
+    let mut board = Board::new(None).with_view(TopView::History);
+    assert_eq!(seen(&board, 60, 8)[1..3], ["revisions", "asks …"]);
+    board.on_news(TopNews::Sheet("revision message\n       3 less\n       2 more\n".to_owned()), at(60));
+    board.on_key(KeyEvent::new(KeyCode::Down, KeyModifiers::NONE));
+    let lines = seen(&board, 60, 8);
+    assert_eq!(lines[1..4], ["revisions · 1 above", "revision message", "       2 more"]);
+    assert_eq!(lines[7], "q leave   ? keys   Esc back   / filter   p pause   r t d f h");
+
+    // Words go on in the next line, and the worst is red.
+    let mut board = Board::new(None).with_view(TopView::Findings);
+    board.on_news(TopNews::Sheet("FAULT promise: db/orders: more is out than may be\n".to_owned()), at(60));
+    let lines = seen(&board, 40, 8);
+    assert_eq!(lines[2..4], ["FAULT promise: db/orders: more is out", "than may be"]);
+    let drawn = drawn(&board, (40, 8), Appearance { now: at(65), has_colours: true });
+    assert_eq!(drawn[(0, 2)].fg, Color::Red);
 }
