@@ -1,17 +1,22 @@
 //! `lessor doctor`: what is wrong with a tree that runs, and with its configurations, and what to do about it.
 
 mod checks;
+mod drift;
+mod etcd;
 mod files;
 mod finding;
 mod task;
 
 use std::path::PathBuf;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use hyper::StatusCode;
+use lessor_client::internals::clock;
 use serde_json::{Value, json};
 
+use self::drift::TaskClock;
+use self::etcd::DoctorEtcd;
 use self::finding::{CheckOutcome, Severity};
 use self::task::{TaskFacts, figures};
 use crate::exit::Exit;
@@ -35,9 +40,14 @@ pub(crate) struct Doctor {
     /// In JSON
     #[arg(long)]
     json: bool,
+    /// Ask each task that leads twice, so far apart, how long it has led: how fast its clock goes against that of this machine
+    #[arg(long, value_name = "DURATION", value_parser = drift::apart, conflicts_with = "offline")]
+    drift: Option<Duration>,
     /// All tasks of all nodes that are to be looked at
     #[command(flatten)]
     servers: ServerFlags,
+    #[command(flatten)]
+    etcd: DoctorEtcd,
 }
 
 /// The exit codes: somebody is not served, or a promise is not kept; and nothing worse than a warning.
@@ -55,6 +65,10 @@ impl Doctor {
                 tasks.push(self.look_at(server).await);
             }
             outcomes.extend(checks::run(&tasks));
+            outcomes.extend(self.etcd.run().await?);
+            if let Some(apart) = self.drift {
+                outcomes.push(self.measure_drift(&tasks, apart).await);
+            }
         }
         let severities = || outcomes.iter().flat_map(|outcome| &outcome.findings).map(|found| found.severity);
         let worst = severities().max();
@@ -78,6 +92,32 @@ impl Doctor {
             Ok(facts) => facts,
             Err(error) => TaskFacts::away(server, format!("{error:#}")),
         }
+    }
+
+    /// How fast the clocks of those that lead go, from two looks at each.
+    async fn measure_drift(&self, tasks: &[TaskFacts], apart: Duration) -> CheckOutcome {
+        let leading = || tasks.iter().filter(|task| task.leads()).map(|task| task.server.as_str());
+        let mut first = Vec::new();
+        for server in leading() {
+            first.push(self.clock_of(server).await);
+        }
+        clock::sleep_until(clock::now() + apart).await;
+        let mut pairs = Vec::new();
+        for (server, first) in leading().zip(first) {
+            pairs.push((server, first, self.clock_of(server).await));
+        }
+        drift::check(&pairs)
+    }
+
+    /// For how long a task has led, and when that was asked; none where it does not say so.
+    async fn clock_of(&self, server: &str) -> Option<TaskClock> {
+        let asked = clock::now();
+        let page = self.servers.get(server, "/status?holders=0&resources=1").await.ok()?;
+        let told = clock::now();
+        let status: Value = serde_json::from_str(&page.wanted().ok()?).ok()?;
+        let status = &status["status"];
+        let (epoch, led) = (status["epoch"].as_u64()?, status["leading_seconds"].as_f64()?);
+        Some(TaskClock { epoch, led, asked, told })
     }
 
     async fn facts(&self, server: &str) -> anyhow::Result<TaskFacts> {
@@ -107,5 +147,5 @@ impl Doctor {
 
 /// Seconds since 1970.
 fn now() -> f64 {
-    lessor_client::internals::clock::wall().since_epoch.as_secs_f64()
+    clock::wall().since_epoch.as_secs_f64()
 }

@@ -145,6 +145,50 @@ async fn ask_for_passwords(url: &str, options: Option<ConnectOptions>) {
 }
 
 #[tokio::test]
+async fn the_doctor_says_what_is_wrong_with_etcd_and_with_rights_there() {
+    let Some(mut etcd) = Etcd::started().await else { return };
+    let house = task(&etcd, &["--etcd-prefix", "tree"]).await;
+    leads(&house).await;
+    let (address, url) = (house.address().to_string(), etcd.url());
+    let doctor = ["doctor", "--server", &address, "--etcd", &url, "--etcd-prefix"];
+    let well = run(&[&doctor[..], &["tree/", "--drift", "1s"]].concat()).await;
+    assert_eq!(well.code, Some(0), "{}{}", well.out, well.err);
+    for check in ["etcd answers", "one etcd", "etcd in time", "rights at etcd", "clocks go alike"] {
+        assert!(well.out.contains(&format!("ok       {check}\n")), "{check} in {}", well.out);
+    }
+    // Nothing was written there.
+    let keys = etcd.backup().await;
+    assert!(keys.iter().all(|(key, _)| key.starts_with(b"tree/")), "{keys:?}");
+    assert!(!keys.iter().any(|(key, _)| key.ends_with(b"examination")), "{keys:?}");
+    house.stop().await;
+
+    ask_for_passwords(&url, None).await;
+    let secrets = tempfile::tempdir().unwrap();
+    let password = |name: &str, text: &str| {
+        let path = secrets.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let (task, root, wrong) =
+        (password("task", "open sesame"), password("root", "of all evil"), password("x", "x"));
+    for (prefix, user, file, code, line) in [
+        ("tree", "task", &task, 1, "ok       rights at etcd"),
+        ("elsewhere", "task", &task, 1, "fault    rights at etcd: "),
+        ("tree", "root", &root, 1, "warning  rights at etcd: "),
+        ("tree", "task", &wrong, 1, "fault    etcd answers: "),
+    ] {
+        let flags = [prefix, "--etcd-user", user, "--etcd-password-file", file];
+        let told = run(&[&doctor[..], &flags].concat()).await;
+        // The task has stopped, which is a fault by itself.
+        assert_eq!(told.code, Some(code), "{}{}", told.out, told.err);
+        assert!(told.out.contains(line), "{line} in {}", told.out);
+    }
+    etcd.kill();
+    let away = run(&[&doctor[..], &["tree"]].concat()).await;
+    assert!(away.out.contains(&format!("fault    etcd answers: {url}: ")), "{}", away.out);
+}
+
+#[tokio::test]
 async fn a_task_leads_with_the_password_that_etcd_wants_and_not_without() {
     let Some(papers) = Papers::new() else { return };
     papers.certify("etcd");

@@ -23,6 +23,7 @@
 mod authority;
 mod calls;
 mod endpoints;
+mod examination;
 mod fault;
 mod options;
 mod secret_follower;
@@ -44,6 +45,7 @@ use tokio::task::JoinHandle;
 
 pub use self::authority::Authority;
 use self::endpoints::Endpoints;
+pub use self::examination::{MemberHealth, MemberReport, RoleRights, examine};
 pub use self::fault::ElectionStartError;
 pub use self::options::EtcdOptions;
 use self::secret_follower::SecretFollower;
