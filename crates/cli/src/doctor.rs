@@ -94,7 +94,7 @@ impl Doctor {
         }
     }
 
-    /// How fast the clocks of those that lead go, from two looks at each.
+    /// The check of how fast the clocks of those that lead go, from two looks at each.
     async fn measure_drift(&self, tasks: &[TaskFacts], apart: Duration) -> CheckOutcome {
         let leading = || tasks.iter().filter(|task| task.leads()).map(|task| task.server.as_str());
         let mut first = Vec::new();

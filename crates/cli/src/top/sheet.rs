@@ -35,7 +35,7 @@ pub(super) enum TopView {
     Tree,
     /// The hot domains of scope `shared`, those first that have used the most of a tier
     Domains,
-    /// What is wrong, with what to do about it
+    /// The findings: what is wrong, with what to do about it
     Findings,
     /// The revisions of the templates at etcd, the newest first
     History,
