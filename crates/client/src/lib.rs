@@ -99,9 +99,9 @@ pub use self::session::SessionCounts;
 pub use self::shell::Collector;
 #[cfg(feature = "shell")]
 pub use self::shell::{
-    BearerToken, BuildError, Builder, Client, Closed, ConnectError, Domain, Gauge, LeaseState, Metrics,
-    OpenError, Opening, Rate, Resource, ResourceMetrics, Tls, TlsFault, Together, TokenFault, Windows,
-    WindowsOpening,
+    BearerToken, BuildError, Builder, Client, Closed, ConnectError, Domain, Gauge, LastFault, LeaseState,
+    Metrics, OpenError, Opening, Rate, Resource, ResourceMetrics, Tls, TlsFault, Together, TokenFault,
+    Windows, WindowsOpening,
 };
 #[cfg(feature = "shell")]
 pub use self::shortness::ShortBy;

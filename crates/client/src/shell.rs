@@ -35,7 +35,7 @@ pub use connector::{Connector, Protocol};
 pub use domain::Domain;
 pub use lease_state::LeaseState;
 pub use line::ParentLine;
-pub use metrics::{Metrics, ResourceMetrics};
+pub use metrics::{LastFault, Metrics, ResourceMetrics};
 pub use opening::{OpenError, Opening};
 pub use resource::{Closed, Gauge, Rate, Resource};
 pub use tls::Tls;

@@ -237,17 +237,31 @@ impl Builder {
     /// As [`Builder::build`], and when no server answers.
     pub async fn connect(self) -> Result<Client, ConnectError> {
         let tls = self.load_tls()?;
-        let (servers, mut link) = (self.servers.clone(), self.link(tls.clone()));
+        let (servers, link) = (self.servers.clone(), self.link(tls.clone()));
         let client = self.build_with(tls)?;
-        let mut failures = Vec::new();
-        for server in servers {
-            match link.discover(&server).await {
-                Ok(_) => return Ok(client),
-                Err(failure) => failures.push(format!("{server}: {failure}")),
-            }
-        }
-        Err(ConnectError::NoServer(failures.join("; ")))
+        reach(&servers, link).await.map(|()| client)
     }
+
+    /// Asks the servers in turn until one answers, on connections of its own, and builds nothing.
+    ///
+    /// # Errors
+    /// When certificates or key cannot be used, and when no server answers.
+    pub async fn reach(&self) -> Result<(), ConnectError> {
+        let link = self.link(self.load_tls()?);
+        reach(&self.servers, link).await
+    }
+}
+
+/// Asks servers in turn until one answers.
+async fn reach(servers: &[Arc<str>], mut link: Link) -> Result<(), ConnectError> {
+    let mut failures = Vec::new();
+    for server in servers {
+        match link.discover(server).await {
+            Ok(_) => return Ok(()),
+            Err(failure) => failures.push(format!("{server}: {failure}")),
+        }
+    }
+    Err(ConnectError::NoServer(failures.join("; ")))
 }
 
 /// A number that no other life of this client has: the standard library's hash keys are drawn from the system.

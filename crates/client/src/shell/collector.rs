@@ -102,7 +102,7 @@ impl Collector {
 impl prometheus_client::collector::Collector for Collector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let Some(registry) = self.registry.upgrade() else { return Ok(()) };
-        let Metrics { counts, transport, resources } = registry.metrics(Some(self.most));
+        let Metrics { counts, transport, resources, .. } = registry.metrics(Some(self.most));
         let mut pen = Pen(&mut encoder);
         for (name, help, read) in COUNTS {
             pen.write_one(name, help, &ConstCounter::new(read(&counts)))?;

@@ -21,6 +21,7 @@ use super::clock;
 use super::command::{Command, OpenResource};
 use super::lease_state::LeaseState;
 use super::line::ParentLine;
+use super::metrics::LastFault;
 use super::registry::Registry;
 use crate::allowance::Allowance;
 use crate::domain::Scope;
@@ -310,6 +311,10 @@ impl Driver {
     /// Does what the session says.
     fn act(&mut self, now: Time) {
         while let Some(action) = self.session.poll(now) {
+            if let Action::Change(Change { resource, fault: Some(fault), .. }) = &action {
+                let (resource, fault) = (resource.clone(), fault.clone());
+                self.registry.note_fault(LastFault { at: now, resource, fault });
+            }
             match action {
                 Action::Change(change) if self.windows.holder.apply(now, &change, &mut self.session) => {}
                 Action::Change(change) => {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use lessor_proto::{Amount, ResourceId, Time};
 
 use crate::domain;
+use crate::fault::Fault;
 use crate::holding::{Kind, Rung};
 use crate::session::{SessionCounts, Transport};
 use crate::shortness::ShortBy;
@@ -17,8 +18,21 @@ pub struct Metrics {
     pub counts: SessionCounts,
     /// The way in which it speaks to servers: polling, too, after it has met one without streams.
     pub transport: Transport,
+    /// The last fault for which a resource was not renewed, keys of windows among them; absent: there has been none.
+    pub last_fault: Option<LastFault>,
     /// The open resources, by name.
     pub resources: Vec<ResourceMetrics>,
+}
+
+/// A fault for which a resource was not renewed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LastFault {
+    /// When it was, by the process's own clock.
+    pub at: Time,
+    /// The resource, one of several perhaps.
+    pub resource: ResourceId,
+    /// The fault.
+    pub fault: Fault,
 }
 
 /// An open resource at one moment.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use lessor_proto::ResourceId;
 
-use super::metrics::{Metrics, ResourceMetrics};
+use super::metrics::{LastFault, Metrics, ResourceMetrics};
 use super::resource::Core;
 use crate::gauge::Semaphore;
 use crate::limiter::Limiter;
@@ -20,6 +20,7 @@ pub(super) struct Registry {
     /// The limits on windows that were opened, by prefix. They are kept as long as the client lives: what was used in them counts.
     windows: Mutex<BTreeMap<String, Arc<WindowKeys>>>,
     counts: Mutex<(SessionCounts, Transport)>,
+    last_fault: Mutex<Option<LastFault>>,
     generations: AtomicU64,
 }
 
@@ -52,6 +53,15 @@ impl Registry {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = (counts, transport);
     }
 
+    /// A resource was not renewed.
+    pub(super) fn note_fault(&self, fault: LastFault) {
+        *self.last_fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
+    }
+
+    fn last_fault(&self) -> Option<LastFault> {
+        self.last_fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn counts(&self) -> (SessionCounts, Transport) {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -61,7 +71,8 @@ impl Registry {
         let (counts, transport) = self.counts();
         // Nobody who opens something waits for a look at all domains.
         let held: Vec<OpenCore> = self.lock().values().filter_map(Registered::held).collect();
-        Metrics { counts, transport, resources: held.iter().map(|held| held.metrics(named)).collect() }
+        let resources = held.iter().map(|held| held.metrics(named)).collect();
+        Metrics { counts, transport, last_fault: self.last_fault(), resources }
     }
 
     /// A number that no opening had before.

@@ -148,6 +148,13 @@ impl Windows {
         self.keys.usage(key, clock::now())
     }
 
+    /// The keys with the most uses here, the greatest first, and what is used of each; `most` of them at the most. It looks at
+    /// all that are remembered, and whoever asks for a key that is new waits meanwhile: it is for pages, not for requests.
+    #[must_use]
+    pub fn busiest(&self, most: usize) -> Vec<(Box<str>, WindowUsage)> {
+        self.keys.busiest(most, clock::now())
+    }
+
     /// The number of keys that are remembered.
     #[must_use]
     pub fn keys(&self) -> usize {

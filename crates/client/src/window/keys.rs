@@ -158,6 +158,20 @@ impl WindowKeys {
         self.read().get(key).map(|found| found.window.usage(now))
     }
 
+    /// The keys with the most uses at `now`, the greatest first, and what is used of them; `most` of them at the most. All that
+    /// are remembered are looked at, and a key that is new waits meanwhile.
+    #[must_use]
+    pub fn busiest(&self, most: usize, now: Time) -> Vec<(Box<str>, WindowUsage)> {
+        let keys = self.read();
+        let mut all: Vec<_> =
+            keys.iter().map(|(key, found)| (key.clone(), found.window.usage(now))).collect();
+        drop(keys);
+        // The order of the keys decides among equals.
+        all.sort_by_key(|(_, usage)| std::cmp::Reverse(usage.uses));
+        all.truncate(most);
+        all
+    }
+
     /// The number of keys that are remembered.
     #[must_use]
     pub fn len(&self) -> usize {
