@@ -23,8 +23,13 @@ mod leases;
 mod listen;
 mod program;
 mod rls;
+mod sockets;
+mod status;
 
+pub use self::in_force::KeyBounds;
 pub use self::listen::{BadAddress, DoorAddress, ListenFault, Listening};
+pub use self::sockets::{HandedSocket, Sockets};
+pub use self::status::{Reach, UsedWindows};
 
 /// The doors of one process: one client, and so one lease for each resource, for all that is asked through any of them.
 #[derive(Debug)]
@@ -33,7 +38,10 @@ pub struct Doors {
     in_force: ArcSwap<InForce>,
     figures: Arc<Figures>,
     bounds: Bounds,
+    keys: KeyBounds,
     grants: Grants,
+    /// The way to the servers.
+    reach: ArcSwap<Reach>,
 }
 
 /// The grants of this process.
@@ -49,14 +57,21 @@ impl Doors {
     /// Doors with these rules, over the leases of `client`.
     #[must_use]
     pub fn new(client: Client, book: RuleBook) -> Doors {
+        Doors::bounded(client, book, KeyBounds::default())
+    }
+
+    /// The same with other bounds on keys.
+    #[must_use]
+    pub fn bounded(client: Client, book: RuleBook, keys: KeyBounds) -> Doors {
         let figures = Arc::new(Figures::default());
-        let in_force = ArcSwap::from_pointee(InForce::new(&client, book, &figures));
-        Doors { client, in_force, figures, bounds: Bounds::default(), grants: Grants::new() }
+        let in_force = ArcSwap::from_pointee(InForce::new(&client, book, &figures, keys));
+        let (grants, reach) = (Grants::new(), ArcSwap::default());
+        Doors { client, in_force, figures, bounds: Bounds::default(), keys, grants, reach }
     }
 
     /// Puts other rules in force. What is leased for limits that are in both stays.
     pub fn replace(&self, book: RuleBook) {
-        self.in_force.store(Arc::new(InForce::new(&self.client, book, &self.figures)));
+        self.in_force.store(Arc::new(InForce::new(&self.client, book, &self.figures, self.keys)));
     }
 
     /// The version of the rules in force.

@@ -7,16 +7,19 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{ConnectInfo, DefaultBodyLimit, Path, Request, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Path, RawQuery, Request, State};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use lessor_envoy_proto::Code;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tower_layer::Layer as _;
 
 use super::Doors;
@@ -38,6 +41,9 @@ const HEAD: Duration = Duration::from_secs(75);
 /// The time in which a request has come with its body, and is answered. No rule lets an answer wait for longer.
 const REQUEST: Duration = Duration::from_secs(60);
 
+/// The time that the first request of a connection has at the end.
+const FIRST: Duration = Duration::from_secs(1);
+
 /// The state of the routes.
 #[derive(Clone, Debug)]
 pub(super) struct Routed {
@@ -57,6 +63,9 @@ pub(super) fn routes(routed: Routed) -> Router {
         .route("/json", post(rate_limit))
         .route("/healthcheck", get(health))
         .route("/metrics", get(metrics))
+        .route("/healthz", get(alive))
+        .route("/readyz", get(ready))
+        .route("/status", get(status))
         .layer(DefaultBodyLimit::max(BODY_BYTES))
         .layer(from_fn(in_time))
         .with_state(routed)
@@ -80,16 +89,27 @@ pub(super) async fn serve(mut listener: DoorListener, router: Router, readiness:
 
 /// Serves one connection.
 async fn converse(connection: DoorConnection, router: Router, readiness: Readiness) {
-    let service = axum::Extension(ConnectInfo(connection.peer())).layer(router);
+    let answers = axum::Extension(ConnectInfo(connection.peer())).layer(router);
+    let (answers, has_asked) = (TowerToHyperService::new(answers), watch::Sender::new(false));
+    let service = service_fn(|request| {
+        has_asked.send_if_modified(|asked| !std::mem::replace(asked, true));
+        answers.call(request)
+    });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
-        .serve_connection(TokioIo::new(connection), TowerToHyperService::new(service));
+        .serve_connection(TokioIo::new(connection), service);
     let mut served = pin!(served);
     tokio::select! {
         // Errors of a peer are its own affair.
         _ = &mut served => return,
         () = readiness.ended() => {}
+    }
+    // Nobody who has come before the end goes unheard: the first request may be on its way, and would be cut off.
+    let first = timeout(FIRST, async { has_asked.subscribe().wait_for(|asked| *asked).await.is_ok() });
+    tokio::select! {
+        _ = &mut served => return,
+        _ = first => {}
     }
     served.as_mut().graceful_shutdown();
     let _ = served.await;
@@ -97,7 +117,7 @@ async fn converse(connection: DoorConnection, router: Router, readiness: Readine
 
 /// The answer to a request that comes within its time.
 async fn in_time(request: Request, next: Next) -> Response {
-    match tokio::time::timeout(REQUEST, next.run(request)).await {
+    match timeout(REQUEST, next.run(request)).await {
         Ok(answer) => answer,
         Err(_) => {
             let late = format!("the request took longer than {} s to come\n", REQUEST.as_secs());
@@ -199,6 +219,40 @@ async fn health(State(routed): State<Routed>) -> (StatusCode, &'static str) {
     match routed.readiness.is_serving() {
         true => (StatusCode::OK, "OK"),
         false => (StatusCode::INTERNAL_SERVER_ERROR, "draining\n"),
+    }
+}
+
+/// The process answers.
+async fn alive() -> &'static str {
+    "ok\n"
+}
+
+/// Requests are welcome; without a server as well, and then the reason is said.
+async fn ready(State(routed): State<Routed>) -> (StatusCode, String) {
+    match (routed.readiness.is_serving(), routed.doors.reach().cause()) {
+        (false, _) => (StatusCode::SERVICE_UNAVAILABLE, "draining\n".to_owned()),
+        (true, Some(cause)) => (StatusCode::OK, format!("degraded: {cause}\n")),
+        (true, None) => (StatusCode::OK, "ready\n".to_owned()),
+    }
+}
+
+/// The page that says how the doors fare. It names keys, which only those may see who are trusted.
+async fn status(
+    State(routed): State<Routed>,
+    ConnectInfo(peer): ConnectInfo<PeerAddress>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let doors = &routed.doors;
+    if !doors.in_force.load().book().trusted.contains(peer.0) {
+        return stranger();
+    }
+    let page = doors.status(routed.readiness.is_serving());
+    match query.as_deref() {
+        None | Some("" | "format=json") => axum::Json(page).into_response(),
+        Some("format=text") => page.text().into_response(),
+        Some(_) => {
+            (StatusCode::BAD_REQUEST, "wanted no query, or format=json or format=text\n").into_response()
+        }
     }
 }
 

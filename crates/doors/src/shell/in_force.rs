@@ -12,14 +12,19 @@ use crate::claim::{Call, CallAnswer, Claim, Leases, Verdict};
 use crate::grant::LimitMark;
 use crate::rules::{Limit, LimitKind, RuleBook};
 
-/// The most keys of a limit that are remembered at a time.
-const MOST_KEYS: usize = 100_000;
+/// The bounds on keys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KeyBounds {
+    /// The most keys of a limit that are remembered at a time.
+    pub most: usize,
+}
 
 /// Rules, and what is leased for them.
 #[derive(Debug)]
 pub(super) struct InForce {
     book: RuleBook,
     client: Client,
+    bounds: KeyBounds,
     opened: Vec<OnceLock<Option<Opened>>>,
     /// The counters of the rules, by the index of a limit.
     counters: Vec<RuleCounters>,
@@ -38,10 +43,18 @@ pub(super) enum Opened {
     Rate(Rate),
 }
 
+// === impl KeyBounds ===
+
+impl Default for KeyBounds {
+    fn default() -> KeyBounds {
+        KeyBounds { most: 100_000 }
+    }
+}
+
 // === impl InForce ===
 
 impl InForce {
-    pub(super) fn new(client: &Client, book: RuleBook, figures: &Figures) -> InForce {
+    pub(super) fn new(client: &Client, book: RuleBook, figures: &Figures, bounds: KeyBounds) -> InForce {
         let opened = (0..book.limits()).map(|_| OnceLock::new()).collect();
         let all = book.sets().iter().flat_map(|set| set.limits().map(move |(rule, _)| (&*set.name, rule)));
         let counters = all.map(|(set, rule)| figures.rule(set, rule)).collect();
@@ -52,7 +65,7 @@ impl InForce {
             marks.enumerate().map(move |(place, mark)| (mark, (set, place)))
         });
         let marks = marks.collect();
-        InForce { book, client: client.clone(), opened, counters, marks, owed }
+        InForce { book, client: client.clone(), bounds, opened, counters, marks, owed }
     }
 
     pub(super) fn book(&self) -> &RuleBook {
@@ -62,6 +75,11 @@ impl InForce {
     /// The handle of a limit, which is opened when it is asked for first; none, once the client is closed.
     pub(super) fn opened(&self, limit: &Limit) -> Option<&Opened> {
         self.opened.get(limit.index)?.get_or_init(|| self.open(limit)).as_ref()
+    }
+
+    /// The handle of a limit that has been asked for.
+    pub(super) fn open_already(&self, limit: &Limit) -> Option<&Opened> {
+        self.opened.get(limit.index)?.get()?.as_ref()
     }
 
     /// The limit of that mark, if it is in these rules.
@@ -84,7 +102,8 @@ impl InForce {
         let name = &*limit.resource;
         match &limit.kind {
             LimitKind::Exact => {
-                let windows = self.client.windows(name).most_keys(MOST_KEYS).max_wait(self.book.wait).open();
+                let windows = self.client.windows(name).most_keys(self.bounds.most);
+                let windows = windows.max_wait(self.book.wait).open();
                 windows.ok().map(Opened::Windows)
             }
             LimitKind::Flow | LimitKind::Shared(_) => {

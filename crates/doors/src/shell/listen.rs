@@ -3,22 +3,22 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_client::internals::clock;
 use lessor_envoy_proto::rate_limit_service_server::RateLimitServiceServer;
-use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tonic_health::server::HealthReporter;
 
 use super::Doors;
-use super::connection::{DoorListener, DoorPlaces, DoorSocket};
+use super::connection::{DoorListener, DoorPlaces};
 use super::http::{self, Routed, routes};
 use super::rls::RlsService;
+use super::sockets::Sockets;
 
 /// The address of a door: `HOST:PORT`, or `unix:PATH`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -52,15 +52,28 @@ pub struct Listening {
     services: JoinSet<()>,
     /// The addresses at which gRPC and HTTP are served, as they were bound.
     bound: Vec<DoorAddress>,
-    sockets: Vec<PathBuf>,
+    sockets: Sockets,
 }
 
 /// Whether requests are welcome, and when to end.
 #[derive(Clone, Debug)]
-pub(super) struct Readiness(watch::Sender<bool>);
+pub(super) struct Readiness(watch::Sender<Phase>);
+
+/// The phase of doors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// Requests are welcome.
+    Serving,
+    /// They are answered, and those who look after their proxies hear that there is an end.
+    Leaving,
+    /// Requests that are under way are answered, and no others come.
+    Ended,
+}
 
 /// The interval at which a silent connection of HTTP/2 is pinged, and the time that it has for its answer.
 const KEEP_ALIVE: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(10)];
+/// The time for which connections are still taken after health has said that there is an end.
+const NOTICE: Duration = Duration::from_secs(1);
 /// Requests under way on one connection.
 const STREAMS: u32 = 1_000;
 
@@ -91,13 +104,13 @@ impl fmt::Display for DoorAddress {
 
 impl Readiness {
     pub(super) fn is_serving(&self) -> bool {
-        *self.0.borrow()
+        *self.0.borrow() == Phase::Serving
     }
 
     pub(super) async fn ended(self) {
         let mut changes = self.0.subscribe();
         // The sender is here, so there is one.
-        let _ = changes.wait_for(|is_serving| !is_serving).await;
+        let _ = changes.wait_for(|phase| *phase == Phase::Ended).await;
     }
 }
 
@@ -110,12 +123,24 @@ impl Listening {
         Listening {
             doors,
             connections,
-            readiness: Readiness(watch::Sender::new(true)),
+            readiness: Readiness(watch::Sender::new(Phase::Serving)),
             health: HealthReporter::new(),
             services: JoinSet::new(),
             bound: Vec::new(),
-            sockets: Vec::new(),
+            sockets: Sockets::default(),
         }
+    }
+
+    /// Takes these sockets, and makes others in their manner.
+    #[must_use]
+    pub fn with_sockets(self, sockets: Sockets) -> Listening {
+        Listening { sockets, ..self }
+    }
+
+    /// The sockets of its doors.
+    #[must_use]
+    pub fn sockets(&self) -> &Sockets {
+        &self.sockets
     }
 
     /// Opens a door for Envoy's rate limit service, and returns the address that it has.
@@ -157,10 +182,8 @@ impl Listening {
 
     /// Listens at an address.
     async fn listen(&mut self, address: &DoorAddress) -> Result<(DoorListener, DoorAddress), ListenFault> {
-        let (socket, bound) = bind(address).await?;
-        if let DoorAddress::Path(path) = &bound {
-            self.sockets.push(path.clone());
-        }
+        let wrong = |fault| ListenFault { address: address.clone(), fault };
+        let (socket, bound) = self.sockets.at(address).await.map_err(wrong)?;
         self.bound.push(bound.clone());
         let places = DoorPlaces::new(self.connections);
         Ok((DoorListener::new(socket, places, Arc::clone(&self.doors)), bound))
@@ -172,20 +195,21 @@ impl Listening {
         &self.bound
     }
 
-    /// Takes no request any more, answers those that are there, for `longest` at the most, and returns whether all were.
+    /// Says that there is an end, and answers on until those have heard it who send others here; then takes no connection any
+    /// more and answers what is there. That takes `longest` at the most. Returns whether all was answered.
     pub async fn drain(mut self, longest: Duration) -> bool {
+        let began = clock::now();
         self.health.set_not_serving::<RateLimitServiceServer<RlsService>>().await;
-        self.readiness.0.send_replace(false);
-        let deadline = clock::now() + longest;
+        self.readiness.0.send_replace(Phase::Leaving);
+        clock::sleep_until(began + NOTICE.min(longest / 10)).await;
+        self.readiness.0.send_replace(Phase::Ended);
+        let deadline = began + longest;
         let all = async { while self.services.join_next().await.is_some() {} };
         let is_done = tokio::select! {
             () = all => true,
             () = clock::sleep_until(deadline) => false,
         };
-        for path in &self.sockets {
-            // Somebody else may have removed it.
-            let _ = std::fs::remove_file(path);
-        }
+        self.sockets.remove();
         is_done
     }
 
@@ -195,37 +219,5 @@ impl Listening {
                 tracing::error!(%fault, "a door has ended");
             }
         });
-    }
-}
-
-async fn bind(address: &DoorAddress) -> Result<(DoorSocket, DoorAddress), ListenFault> {
-    let wrong = |fault| ListenFault { address: address.clone(), fault };
-    match address {
-        DoorAddress::Port(port) => {
-            let listener = TcpListener::bind(port).await.map_err(wrong)?;
-            let bound = listener.local_addr().map_err(wrong)?;
-            Ok((DoorSocket::Tcp(listener), DoorAddress::Port(bound)))
-        }
-        DoorAddress::Path(path) => {
-            clear(path).await.map_err(wrong)?;
-            let listener = UnixListener::bind(path).map_err(wrong)?;
-            Ok((DoorSocket::Unix(listener), address.clone()))
-        }
-    }
-}
-
-/// Removes a socket that nobody listens at any more.
-async fn clear(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::FileTypeExt;
-    match std::fs::symlink_metadata(path) {
-        Err(_) => Ok(()),
-        Ok(found) if !found.file_type().is_socket() => Err(io::Error::new(
-            io::ErrorKind::AlreadyExists,
-            "is no socket; wanted a path where there is none, or one",
-        )),
-        Ok(_) => match tokio::net::UnixStream::connect(path).await {
-            Ok(_) => Err(io::Error::new(io::ErrorKind::AddrInUse, "somebody listens there")),
-            Err(_) => std::fs::remove_file(path),
-        },
     }
 }
