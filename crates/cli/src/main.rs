@@ -4,6 +4,7 @@
 mod output;
 
 mod admin;
+mod agent;
 mod can;
 mod check;
 mod demo;
@@ -54,6 +55,8 @@ enum Command {
     Demo(demo::Demo),
     /// Answer proxies that ask for limits (Envoy, nginx and others), out of leases of a server
     Doors(Box<doors::OpenDoors>),
+    /// Run beside the programs of a host: doors on loopback and on sockets, and on request a leaf for programs
+    Agent(Box<agent::Agent>),
     /// Print the templates that a server needs for rules of doors
     Import(import::Import),
     /// Ask a server for capacity, once or until interrupted
@@ -121,6 +124,7 @@ fn main() -> ExitCode {
         Command::Serve(serve) => run(serve.run()),
         Command::Demo(demo) => run(demo.run()),
         Command::Doors(doors) => run(doors.run()),
+        Command::Agent(agent) => run(agent.run()),
         Command::Import(import) => import.run(),
         Command::Get(get) => run(get.run()),
         Command::Check(check) => check.run(),

@@ -1,7 +1,7 @@
 //! `lessor serve`: a server from a configuration file, until it is told to end.
 
 mod access;
-mod address;
+pub(crate) mod address;
 mod admin;
 mod console;
 mod followed;
@@ -394,7 +394,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 
 /// A server alone and without memory has nobody to ask which epochs there have been: it goes by the date, as those that are
 /// elected or remember do in their first. Below the millisecond it is drawn: two of one name that are started together are two.
-fn epoch() -> Epoch {
+pub(crate) fn epoch() -> Epoch {
     let date = next_epoch(
         Epoch::default(),
         u64::try_from(clock::wall().since_epoch.as_millis()).unwrap_or(u64::MAX),
@@ -412,4 +412,4 @@ fn whatever_is_wanted() -> Template {
 }
 
 #[cfg(test)]
-mod deploy;
+pub(crate) mod deploy;

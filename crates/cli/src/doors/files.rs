@@ -19,6 +19,8 @@ pub(crate) struct RuleFiles {
     pub(crate) ratelimit: Vec<PathBuf>,
     /// The document in place of a file.
     pub(crate) document: DoorsFile,
+    /// Whether the document stands for a file that is not there.
+    pub(crate) is_optional: bool,
 }
 
 /// Files, and what of them has been seen.
@@ -114,6 +116,9 @@ impl RuleSource {
         let Some(path) = &self.files.doors else {
             return Ok(self.files.document.clone());
         };
+        if self.files.is_optional && !path.exists() {
+            return Ok(self.files.document.clone());
+        }
         match named_text(path) {
             (name, Ok(text)) => DoorsFile::parse(&name, &text).map_err(|faults| anyhow!("{faults}")),
             (name, Err(fault)) => bail!("{name}: {fault}"),

@@ -8,7 +8,7 @@ use hyper::http::uri::Authority;
 use crate::http::is_whole;
 
 /// An address to listen at. A name may have several; the first one is bound.
-pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     let mut addresses = text.to_socket_addrs().map_err(|error| format!("{error}; wanted HOST:PORT"))?;
     addresses.next().ok_or_else(|| "it has no address".to_owned())
 }

@@ -35,7 +35,7 @@ async fn fail(arguments: &[&str]) -> String {
 #[tokio::test]
 async fn help_names_every_command() {
     let help = succeed(&["--help"]).await;
-    for command in ["serve", "demo", "doors", "import", "get", "check", "status"] {
+    for command in ["serve", "demo", "doors", "agent", "import", "get", "check", "status"] {
         assert!(help.contains(&format!("\n  {command} ")), "no {command} in\n{help}");
         let help = succeed(&[command, "--help"]).await;
         assert!(help.contains(&format!("Usage: lessor {command}")), "{help}");

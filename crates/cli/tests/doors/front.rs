@@ -7,8 +7,8 @@ use lessor_envoy_proto::rate_limit_service_client::RateLimitServiceClient;
 use lessor_envoy_proto::{Entry, RateLimitDescriptor, RateLimitRequest, RateLimitResponse};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::net::{TcpStream, UnixStream};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 use tonic::transport::Channel;
@@ -25,6 +25,8 @@ pub(crate) struct Front {
 /// A process with doors, ended when dropped.
 pub(crate) struct Door {
     child: Child,
+    /// Where it leases out, if it does.
+    pub(crate) lease_out: Option<String>,
     pub(crate) rls: String,
     pub(crate) http: String,
     log: tokio::task::JoinHandle<Vec<String>>,
@@ -44,6 +46,11 @@ pub(crate) struct Answer {
 impl Front {
     /// A server with the templates that `lessor import` prints for these rules. It leases at once, as docs/doors.md says.
     pub(crate) async fn open(rules: &str, ratelimit: &str) -> Front {
+        Front::open_at("127.0.0.1:0", rules, ratelimit).await
+    }
+
+    /// The same at that address.
+    pub(crate) async fn open_at(listen: &str, rules: &str, ratelimit: &str) -> Front {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("doors.yaml");
         std::fs::write(&path, rules).unwrap();
@@ -54,7 +61,7 @@ impl Front {
         std::fs::write(&templates, out).unwrap();
         let state = directory.path().join("state");
         let serve = |config: &Path| {
-            let mut command = lessor(&["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
+            let mut command = lessor(&["serve", "--listen", listen, "--http", "127.0.0.1:0"]);
             command.args(["--log-format", "json", "--state-dir"]).arg(&state).arg("--config").arg(config);
             command
         };
@@ -69,6 +76,11 @@ impl Front {
             text.replace("/1m", "/1h").replace("minute", "hour").replace("version: 1\n", "wait: 30s\n")
         };
         Front::open(&text("doors.yaml"), &text("ratelimit.yaml")).await
+    }
+
+    /// The file of its rules.
+    pub(crate) fn rules(&self) -> &Path {
+        &self.rules
     }
 
     /// Another process with doors, with more flags.
@@ -106,17 +118,20 @@ impl Front {
 // === impl Door ===
 
 impl Door {
-    async fn run(mut command: Command) -> Door {
+    pub(crate) async fn run(mut command: Command) -> Door {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut log = Vec::new();
+        let (mut log, mut lease_out) = (Vec::new(), None);
         let serving = loop {
             let line = timeout(AGES, lines.next_line()).await.expect("it starts in time").unwrap();
             let line = line.unwrap_or_else(|| panic!("it ended:\n{}", log.join("\n")));
             let entry: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
             log.push(line);
             if entry["fields"]["message"] == "serving" {
-                break entry;
+                match entry["fields"]["address"].as_str() {
+                    Some(leaf) => lease_out = Some(leaf.to_owned()),
+                    None => break entry,
+                }
             }
         };
         let address = |field: &str| serving["fields"][field].as_str().unwrap().to_owned();
@@ -127,12 +142,17 @@ impl Door {
             }
             log
         });
-        Door { child, rls, http, log }
+        Door { child, lease_out, rls, http, log }
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.child.id().expect("it has not ended")).ok().and_then(Pid::from_raw);
         kill_process(pid.unwrap(), signal).unwrap();
+    }
+
+    /// Ends it as a crash would.
+    pub(crate) async fn crash(&mut self) {
+        timeout(AGES, self.child.kill()).await.expect("it ends in time").expect("it has not ended before");
     }
 
     /// Ends it as an operator would, which has to be in order. Returns its log.
@@ -177,12 +197,22 @@ pub(crate) async fn http(address: &str, line: &str, fields: &str, body: &str) ->
     let request = format!(
         "{line} HTTP/1.1\r\nhost: front\r\nconnection: close\r\ncontent-length: {length}\r\n{fields}\r\n{body}"
     );
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut bytes = Vec::new();
-    timeout(AGES, stream.read_to_end(&mut bytes)).await.expect("an answer in time").unwrap();
-    let text = String::from_utf8(bytes).unwrap();
+    let answered = async {
+        match address.strip_prefix("unix:") {
+            Some(path) => exchange(UnixStream::connect(path).await.unwrap(), &request).await,
+            None => exchange(TcpStream::connect(address).await.unwrap(), &request).await,
+        }
+    };
+    let text = timeout(AGES, answered).await.expect("an answer in time");
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no header in {text:?}"));
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap();
     Answer { status, head: head.to_lowercase(), body: body.to_owned() }
+}
+
+/// Says that, and hears all that comes until the connection is closed.
+async fn exchange(mut stream: impl AsyncRead + AsyncWrite + Unpin, said: &str) -> String {
+    stream.write_all(said.as_bytes()).await.unwrap();
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).await.unwrap();
+    String::from_utf8(bytes).unwrap()
 }

@@ -5,6 +5,7 @@
 #[path = "../house/mod.rs"]
 mod house;
 
+mod agent;
 mod bad_input;
 mod envoy;
 mod front;
