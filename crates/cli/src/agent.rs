@@ -137,3 +137,6 @@ async fn broken(leaf: Option<&HostLeaf>) -> anyhow::Error {
         None => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod deploy;

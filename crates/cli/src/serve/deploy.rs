@@ -19,16 +19,16 @@ const RESIGNATION: Duration = Duration::from_secs(3);
 /// Where configurations are installed.
 const INSTALLED: &str = "/etc/lessor";
 
-fn repository(path: &str) -> PathBuf {
+pub(crate) fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }
 
-fn text(path: &str) -> String {
+pub(crate) fn text(path: &str) -> String {
     std::fs::read_to_string(repository(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// A command line of `lessor`, as the binary reads it.
-fn parse(words: &[String]) -> crate::Command {
+pub(crate) fn parse(words: &[String]) -> crate::Command {
     match Lessor::try_parse_from([&["lessor".to_owned()], words].concat()) {
         Ok(parsed) => parsed.command,
         Err(error) => panic!("{words:?}: {error}"),
@@ -149,12 +149,12 @@ const UNITS: [&str; 2] = ["lessor-root.service", "lessor-leaf.service"];
 /// A server that is the only one of its node.
 const ALONE: &str = "lessor.service";
 
-fn unit(name: &str) -> String {
+pub(crate) fn unit(name: &str) -> String {
     text(&format!("deploy/systemd/{name}")).replace("\\\n", "")
 }
 
 /// The value of a setting of a unit.
-fn setting<'a>(unit: &'a str, name: &str) -> &'a str {
+pub(crate) fn setting<'a>(unit: &'a str, name: &str) -> &'a str {
     let found = unit.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
     found.unwrap_or_else(|| panic!("no {name} in\n{unit}"))
 }
@@ -168,7 +168,7 @@ fn environment(unit: &str) -> BTreeMap<&str, &str> {
 }
 
 /// The words of the command, with what systemd puts in, and with what is left of the environment as flags.
-fn words(unit: &str) -> Vec<String> {
+pub(crate) fn words(unit: &str) -> Vec<String> {
     let mut line = setting(unit, "ExecStart").replace("%H", "here.example");
     line = line.replace("${CREDENTIALS_DIRECTORY}", "/run/credentials");
     let mut flags = Vec::new();
@@ -220,7 +220,7 @@ fn the_unit_of_a_server_that_is_alone_has_a_state_directory() {
 fn systemd_finds_nothing_wrong_with_the_units() {
     let directory = tempfile::tempdir().unwrap();
     let here = std::env::current_exe().unwrap();
-    let names = UNITS.into_iter().chain([ALONE]);
+    let names = UNITS.into_iter().chain([ALONE, "lessor-agent.service", "lessor-agent.socket"]);
     let paths: Vec<PathBuf> = names
         .map(|name| {
             let path = directory.path().join(name);
