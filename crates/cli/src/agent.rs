@@ -25,6 +25,8 @@ use crate::serve::address::address;
 #[derive(Debug, Args)]
 #[command(mut_group("files", |group| group.required(false)))]
 #[command(mut_group("mouths", |group| group.required(false)))]
+#[command(mut_arg("max_new_keys", |keys| keys.help("New keys that one peer may ask for in a second, an address or the user at a \
+    socket, with ten seconds of them at once; others are answered as without a lease [default: 1000]")))]
 #[command(mut_arg("id", |id| id.help("The client id; host name and boot id without it. A restart is another life of the same client")))]
 pub(crate) struct Agent {
     #[command(flatten)]
@@ -44,6 +46,9 @@ pub(crate) struct Agent {
 const RULES: &str = "/etc/lessor/doors.yaml";
 /// The ports where nobody says which, of HTTP and of Envoy's service: next to that of servers.
 const PORTS: [u16; 2] = [15_080, 15_081];
+
+/// The new keys that one program may ask for in a second where nobody says how many.
+const NEW_KEYS: u32 = 1_000;
 
 // === impl Agent ===
 
@@ -88,6 +93,7 @@ impl Agent {
     fn take_usual(&mut self, handed: &[HandedSocket]) {
         let doors = &mut self.doors;
         doors.usual_rules = Some(RULES.into());
+        doors.max_new_keys.get_or_insert(NEW_KEYS);
         if !doors.is_somewhere() && handed.is_empty() {
             let usual = PORTS.map(|port| DoorAddress::Port(([127, 0, 0, 1], port).into()));
             let [http, rls] = usual;

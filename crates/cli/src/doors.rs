@@ -57,6 +57,10 @@ pub(crate) struct OpenDoors {
     /// Keys of a limit that are remembered at a time; others are answered as without a lease
     #[arg(long, env = "LESSOR_DOORS_MAX_KEYS", value_name = "N", default_value_t = KeyBounds::default().most, value_parser = keys)]
     max_keys: usize,
+    /// New keys that one peer may ask for in a second, an address or the user at a socket, with ten seconds of them at once; others
+    /// are answered as without a lease [default: any number]
+    #[arg(long, env = "LESSOR_DOORS_MAX_NEW_KEYS", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_new_keys: Option<u32>,
     /// The client id; made up without it
     #[arg(long, env = "LESSOR_DOORS_ID", value_name = "NAME")]
     pub(crate) id: Option<String>,
@@ -158,7 +162,7 @@ impl OpenDoors {
         let Begun { mut source, book, signals, handed } = begun;
         let client = backing.client.clone();
         info!(version = env!("LESSOR_VERSION"), rules = %Counted(&book), id = %client.id(), "starting");
-        let bounds = KeyBounds { most: self.max_keys };
+        let bounds = KeyBounds { most: self.max_keys, new_a_second: self.max_new_keys };
         let doors = Arc::new(Doors::bounded(client.clone(), book, bounds));
         let listening = self.open(&doors, handed).await?;
         tell_supervisor(&[NotifyState::Ready, NotifyState::Status("no server has answered yet")]);

@@ -9,7 +9,9 @@ use lessor_client::internals::clock;
 use lessor_proto::Time;
 
 use self::figures::{DoorKind, Figures};
+use self::http::PeerAddress;
 use self::in_force::InForce;
+use self::newcomers::{Greedy, NewKeys, Unleased};
 use crate::claim::{Call, CallAnswer};
 use crate::grant::{GrantKey, Seal, SettledGrants};
 use crate::rls::Bounds;
@@ -21,6 +23,7 @@ mod http;
 mod in_force;
 mod leases;
 mod listen;
+mod newcomers;
 mod program;
 mod rls;
 mod sockets;
@@ -39,9 +42,19 @@ pub struct Doors {
     figures: Arc<Figures>,
     bounds: Bounds,
     keys: KeyBounds,
+    new_keys: NewKeys,
     grants: Grants,
     /// The way to the servers.
     reach: ArcSwap<Reach>,
+}
+
+/// The circumstances in which a call is asked.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    door: DoorKind,
+    /// The time for which the caller waits, as far as it says so.
+    timeout: Option<Duration>,
+    peer: PeerAddress,
 }
 
 /// The grants of this process.
@@ -66,7 +79,8 @@ impl Doors {
         let figures = Arc::new(Figures::default());
         let in_force = ArcSwap::from_pointee(InForce::new(&client, book, &figures, keys));
         let (grants, reach) = (Grants::new(), ArcSwap::default());
-        Doors { client, in_force, figures, bounds: Bounds::default(), keys, grants, reach }
+        let new_keys = NewKeys::new(keys.new_a_second);
+        Doors { client, in_force, figures, bounds: Bounds::default(), keys, new_keys, grants, reach }
     }
 
     /// Puts other rules in force. What is leased for limits that are in both stays.
@@ -103,18 +117,16 @@ impl Doors {
         timeout.map_or(wait, |timeout| wait.min(timeout / 2))
     }
 
-    async fn decide(
-        &self,
-        rules: &InForce,
-        call: &Call<'_>,
-        asked: (DoorKind, Option<Duration>),
-    ) -> CallAnswer {
-        let (door, timeout) = asked;
+    async fn decide(&self, rules: &InForce, call: &Call<'_>, asked: Asked) -> (CallAnswer, Option<Greedy>) {
         let began = clock::now();
-        let answer = call.decide(rules, Doors::wait(rules, timeout)).await;
-        self.figures.answered(door, call, &answer, clock::now().since(began));
+        let greedy = self.new_keys.admit(asked.peer, rules, call, began).err();
+        let answer = match greedy {
+            None => call.decide(rules, Doors::wait(rules, asked.timeout)).await,
+            Some(_) => call.decide(&Unleased, Duration::ZERO).await,
+        };
+        self.figures.answered(asked.door, call, &answer, clock::now().since(began));
         rules.count(call, &answer);
-        answer
+        (answer, greedy)
     }
 }
 

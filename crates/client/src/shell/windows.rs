@@ -148,6 +148,12 @@ impl Windows {
         self.keys.usage(key, clock::now())
     }
 
+    /// Whether `key` is remembered.
+    #[must_use]
+    pub fn knows(&self, key: &str) -> bool {
+        self.keys.knows(key)
+    }
+
     /// The keys with the most uses here, the greatest first, and what is used of each; `most` of them at the most. It looks at
     /// all that are remembered, and whoever asks for a key that is new waits meanwhile: it is for pages, not for requests.
     #[must_use]

@@ -152,6 +152,12 @@ impl WindowKeys {
         self.read().get(key).map_or(0, |found| found.window.refund(n, now))
     }
 
+    /// Whether `key` is remembered.
+    #[must_use]
+    pub fn knows(&self, key: &str) -> bool {
+        self.read().contains_key(key)
+    }
+
     /// The use of `key`, if it is remembered.
     #[must_use]
     pub fn usage(&self, key: &str, now: Time) -> Option<WindowUsage> {

@@ -102,14 +102,18 @@ impl DoorListener {
             let place = Arc::clone(&self.places.all).acquire_owned().await;
             let place = place.expect("nobody closes the semaphore");
             // Goes on after errors, with a pause when the system has nothing left for another connection.
-            let (bytes, address) = match &mut self.socket {
+            let (bytes, address, user) = match &mut self.socket {
                 DoorSocket::Tcp(listener) => {
                     let (stream, address) = Listener::accept(listener).await;
                     // A connection that cannot be told so is slower, and serves all the same.
                     let _ = stream.set_nodelay(true);
-                    (DoorBytes::Tcp(stream), Some(address.ip()))
+                    (DoorBytes::Tcp(stream), Some(address.ip()), None)
                 }
-                DoorSocket::Unix(listener) => (DoorBytes::Unix(Listener::accept(listener).await.0), None),
+                DoorSocket::Unix(listener) => {
+                    let stream = Listener::accept(listener).await.0;
+                    let user = stream.peer_cred().ok().map(|peer| peer.uid());
+                    (DoorBytes::Unix(stream), None, user)
+                }
             };
             let Some(strangers) = self.place_of_stranger(address) else {
                 self.doors.figures.turned_away();
@@ -119,7 +123,7 @@ impl DoorListener {
             return DoorConnection {
                 bytes,
                 patience,
-                peer: PeerAddress(address),
+                peer: PeerAddress { address, user },
                 _place: [Some(place), strangers],
             };
         }

@@ -22,11 +22,11 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tower_layer::Layer as _;
 
-use super::Doors;
 use super::connection::{DoorConnection, DoorListener};
 use super::figures::{AnswerLabel, DoorKind};
 use super::listen::Readiness;
 use super::rls::RlsOutcome;
+use super::{Asked, Doors};
 use crate::check::{ProgramRequest, Settlement, WebAnswer};
 use crate::malformed::Malformed;
 use crate::rls::json;
@@ -51,9 +51,14 @@ pub(super) struct Routed {
     pub(super) readiness: Readiness,
 }
 
-/// The peer of a connection; without an address it came over a socket of the file system.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PeerAddress(pub(super) Option<IpAddr>);
+/// The peer of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct PeerAddress {
+    /// The address; absent: it came over a socket of the file system.
+    pub(super) address: Option<IpAddr>,
+    /// The user at the other end of such a socket, as the system says.
+    pub(super) user: Option<u32>,
+}
 
 pub(super) fn routes(routed: Routed) -> Router {
     Router::new()
@@ -138,11 +143,12 @@ async fn check(
     let rules = doors.in_force.load_full();
     let Some(set) = rules.book().set(&set) else { return no_set(doors, DoorKind::Check, &set) };
     let forwarded = set.manner.forwarded;
-    let request = match WebRequest::read((&method, &headers), peer.0, forwarded, &rules.book().trusted) {
+    let request = match WebRequest::read((&method, &headers), peer.address, forwarded, &rules.book().trusted)
+    {
         Ok(request) => request,
         Err(fault) => return malformed(doors, DoorKind::Check, &fault),
     };
-    match doors.check(&rules, set, &request).await {
+    match doors.check(&rules, set, &request, peer).await {
         Ok(answer) => answer.into_response(),
         Err(fault) => malformed(doors, DoorKind::Check, &fault),
     }
@@ -157,7 +163,7 @@ async fn program(
 ) -> Response {
     let doors = &routed.doors;
     let rules = doors.in_force.load_full();
-    if !rules.book().trusted.contains(peer.0) {
+    if !rules.book().trusted.contains(peer.address) {
         return stranger();
     }
     let Some(set) = rules.book().set(&set) else { return no_set(doors, DoorKind::Program, &set) };
@@ -165,7 +171,7 @@ async fn program(
         Ok(request) => request,
         Err(fault) => return unreadable(doors, &fault),
     };
-    match doors.program(&rules, set, &request).await {
+    match doors.program(&rules, set, &request, peer).await {
         Ok((status, answer)) => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             (status, axum::Json(answer)).into_response()
@@ -181,7 +187,7 @@ async fn settle(
     body: Bytes,
 ) -> Response {
     let doors = &routed.doors;
-    if !doors.in_force.load().book().trusted.contains(peer.0) {
+    if !doors.in_force.load().book().trusted.contains(peer.address) {
         return stranger();
     }
     let settlement: Settlement = match serde_json::from_slice(&body) {
@@ -195,13 +201,17 @@ async fn settle(
 }
 
 /// The request of the rate limit service as JSON.
-async fn rate_limit(State(routed): State<Routed>, body: Bytes) -> Response {
+async fn rate_limit(
+    State(routed): State<Routed>,
+    ConnectInfo(peer): ConnectInfo<PeerAddress>,
+    body: Bytes,
+) -> Response {
     let doors = &routed.doors;
     let request = match json::request(&body) {
         Ok(request) => request,
         Err(fault) => return unreadable(doors, &fault),
     };
-    match doors.rate_limit(&request, (DoorKind::Json, None)).await {
+    match doors.rate_limit(&request, Asked { door: DoorKind::Json, timeout: None, peer }).await {
         RlsOutcome::Answer(response) => {
             let status = match response.overall_code() {
                 Code::Ok => StatusCode::OK,
@@ -210,7 +220,7 @@ async fn rate_limit(State(routed): State<Routed>, body: Bytes) -> Response {
             };
             (status, [(header::CONTENT_TYPE, "application/json")], json::response(&response)).into_response()
         }
-        RlsOutcome::NoLease => (StatusCode::BAD_REQUEST, "nothing is leased\n").into_response(),
+        RlsOutcome::NoLease(why) => (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response(),
         RlsOutcome::Malformed(fault) => (StatusCode::BAD_REQUEST, format!("{fault}\n")).into_response(),
     }
 }
@@ -243,7 +253,7 @@ async fn status(
     RawQuery(query): RawQuery,
 ) -> Response {
     let doors = &routed.doors;
-    if !doors.in_force.load().book().trusted.contains(peer.0) {
+    if !doors.in_force.load().book().trusted.contains(peer.address) {
         return stranger();
     }
     let page = doors.status(routed.readiness.is_serving());

@@ -17,6 +17,8 @@ use crate::rules::{Limit, LimitKind, RuleBook};
 pub struct KeyBounds {
     /// The most keys of a limit that are remembered at a time.
     pub most: usize,
+    /// The new keys of a second that one peer may ask for, with ten seconds of them at once; absent: any number.
+    pub new_a_second: Option<u32>,
 }
 
 /// Rules, and what is leased for them.
@@ -47,7 +49,7 @@ pub(super) enum Opened {
 
 impl Default for KeyBounds {
     fn default() -> KeyBounds {
-        KeyBounds { most: 100_000 }
+        KeyBounds { most: 100_000, new_a_second: None }
     }
 }
 

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use lessor_client::internals::clock;
 
-use super::Doors;
 use super::figures::DoorKind;
+use super::http::PeerAddress;
 use super::in_force::InForce;
+use super::{Asked, Doors};
 use crate::check::{self, ProgramAnswer, ProgramRequest, Settlement, WebAnswer};
 use crate::claim::{Ask, Leases, Overall};
 use crate::grant::GrantedHits;
@@ -16,6 +17,8 @@ use crate::web::WebRequest;
 
 /// The field with which a proxy passes on how it can settle a request.
 const GRANT: &str = "x-lessor-grant";
+/// The field that says why nothing is leased, where that is the asking peer's own doing.
+const REASON: &str = "x-lessor-reason";
 
 // === impl Doors ===
 
@@ -26,12 +29,15 @@ impl Doors {
         rules: &InForce,
         set: &RuleSet,
         request: &WebRequest<'_>,
+        peer: PeerAddress,
     ) -> Result<WebAnswer, Malformed> {
         let call = check::call(set, request, 1)?;
-        let answer = self.decide(rules, &call, (DoorKind::Check, request.timeout()?)).await;
+        let asked = Asked { door: DoorKind::Check, timeout: request.timeout()?, peer };
+        let (answer, greedy) = self.decide(rules, &call, asked).await;
         let mut written = check::answer(&call, &answer);
         let grant = check::grant(&call, &answer, clock::now(), &self.grants.key);
         written.fields.extend(grant.map(|grant| (GRANT, grant)));
+        written.fields.extend(greedy.map(|greedy| (REASON, greedy.to_string())));
         Ok(written)
     }
 
@@ -41,17 +47,20 @@ impl Doors {
         rules: &InForce,
         set: &RuleSet,
         request: &ProgramRequest,
+        peer: PeerAddress,
     ) -> Result<(u16, ProgramAnswer), Malformed> {
         let mut hits = request.hits;
         let mut call = request.call(set, hits)?;
-        let mut answer = self.decide(rules, &call, (DoorKind::Program, None)).await;
+        let asked = Asked { door: DoorKind::Program, timeout: None, peer };
+        let (mut answer, _) = self.decide(rules, &call, asked).await;
         let fewer = request.min.filter(|&min| min < hits && !request.look && !call.claims.is_empty());
         if let (Overall::Refused, Some(min)) = (answer.overall, fewer) {
             let left =
                 call.claims.iter().map(|claim| rules.at_hand(claim.limit, &claim.key)).min().unwrap_or(0);
             hits = u64::from(left).min(hits).max(min).max(1);
             call = request.call(set, hits)?;
-            answer = self.decide(rules, &call, (DoorKind::Program, Some(Duration::ZERO))).await;
+            let asked = Asked { timeout: Some(Duration::ZERO), ..asked };
+            answer = self.decide(rules, &call, asked).await.0;
         }
         let grant = check::grant(&call, &answer, clock::now(), &self.grants.key);
         let granted = if request.look { 0 } else { hits };

@@ -6,8 +6,9 @@ use lessor_envoy_proto::rate_limit_service_server::{RateLimitService, RateLimitS
 use lessor_envoy_proto::{RateLimitRequest, RateLimitResponse};
 use tonic::{Request, Response, Status};
 
-use super::Doors;
 use super::figures::{AnswerLabel, DoorKind};
+use super::http::PeerAddress;
+use super::{Asked, Doors};
 use crate::claim::{CallAnswer, Overall};
 use crate::rls::{Malformed, read, timeout};
 
@@ -23,8 +24,8 @@ pub(super) struct RlsService(Arc<Doors>);
 pub(super) enum RlsOutcome {
     /// An answer.
     Answer(RateLimitResponse),
-    /// It is not known, as nothing is leased.
-    NoLease,
+    /// It is not known, as nothing is leased, for this reason.
+    NoLease(String),
     /// It cannot be answered.
     Malformed(Malformed),
 }
@@ -44,9 +45,11 @@ impl RateLimitService for RlsService {
         request: Request<RateLimitRequest>,
     ) -> Result<Response<RateLimitResponse>, Status> {
         let timeout = request.metadata().get("grpc-timeout").and_then(|text| timeout(text.to_str().ok()?));
-        match self.0.rate_limit(request.get_ref(), (DoorKind::Rls, timeout)).await {
+        let peer = request.extensions().get().copied().unwrap_or(PeerAddress { address: None, user: None });
+        let asked = Asked { door: DoorKind::Rls, timeout, peer };
+        match self.0.rate_limit(request.get_ref(), asked).await {
             RlsOutcome::Answer(response) => Ok(Response::new(response)),
-            RlsOutcome::NoLease => Err(Status::unavailable("nothing is leased")),
+            RlsOutcome::NoLease(why) => Err(Status::unavailable(why)),
             RlsOutcome::Malformed(fault) => Err(Status::invalid_argument(fault.to_string())),
         }
     }
@@ -56,26 +59,23 @@ impl RateLimitService for RlsService {
 
 impl Doors {
     /// Answers a request of the service.
-    pub(super) async fn rate_limit(
-        &self,
-        request: &RateLimitRequest,
-        asked: (DoorKind, Option<std::time::Duration>),
-    ) -> RlsOutcome {
+    pub(super) async fn rate_limit(&self, request: &RateLimitRequest, asked: Asked) -> RlsOutcome {
         let rules = self.in_force.load_full();
         let heard = match read(request, rules.book(), self.bounds) {
             Ok(heard) => heard,
             Err(fault) => {
-                self.figures.request(asked.0, "", AnswerLabel::Malformed);
+                self.figures.request(asked.door, "", AnswerLabel::Malformed);
                 return RlsOutcome::Malformed(fault);
             }
         };
-        let answer = match &heard.call {
+        let (answer, greedy) = match &heard.call {
             Some(call) => self.decide(&rules, call, asked).await,
             None => {
-                self.figures.request(asked.0, "", AnswerLabel::NoSet);
-                CallAnswer { overall: Overall::Granted, claims: Default::default() }
+                self.figures.request(asked.door, "", AnswerLabel::NoSet);
+                (CallAnswer { overall: Overall::Granted, claims: Default::default() }, None)
             }
         };
-        heard.response(&answer).map_or(RlsOutcome::NoLease, RlsOutcome::Answer)
+        let nothing = || greedy.map_or("nothing is leased".to_owned(), |greedy| greedy.to_string());
+        heard.response(&answer).map_or_else(|| RlsOutcome::NoLease(nothing()), RlsOutcome::Answer)
     }
 }

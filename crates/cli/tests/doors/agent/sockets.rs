@@ -96,6 +96,37 @@ async fn answer(stream: &mut BufReader<UnixStream>) -> u16 {
 }
 
 #[tokio::test]
+async fn a_program_that_asks_for_ever_new_keys_is_told_so_and_others_are_not() {
+    let rules =
+        "wait: 30s\nsets: {edge: {rules: [{match: {path: '*'}, key: [path], limit: 5/1h, kind: exact}]}}";
+    let front = Front::open(rules, "").await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = agent("greedy", &front.server.address().to_string(), front.rules());
+    // Ten at once, and then none for as long as this test takes.
+    command.args(["--max-new-keys", "1", "--http", "127.0.0.1:0", "--http"]);
+    command.arg(format!("unix:{}", folder.path().join("http.sock").display()));
+    let agent = Door::run(command).await;
+    let (port, socket) = agent.http.split_once(',').unwrap();
+    let ask = async |address: &str, path: &str| {
+        let fields = ASKED.replace("uri: /", &format!("uri: /{path}"));
+        crate::front::http(address, "GET /check/edge", &fields, "").await
+    };
+    let mut number = 0;
+    eventually("it asks for too many", async || {
+        number += 1;
+        let answer = ask(socket, &number.to_string()).await;
+        assert!(number > 10 || answer.status == 200, "{number}: {answer:?}");
+        let told = "asks for more new keys than 1 a second\r\n";
+        answer.status == 503 && answer.head.contains("x-lessor-reason: user ") && answer.head.contains(told)
+    })
+    .await;
+    assert_eq!(ask(socket, "1").await.status, 200, "a key that is known");
+    assert_eq!(ask(port, "new").await.status, 200, "another peer");
+    agent.stop().await;
+    front.server.stop().await;
+}
+
+#[tokio::test]
 async fn health_says_first_that_there_is_an_end() {
     let front = Front::open(&rules("3/1h"), "").await;
     let mut command = agent("leaving", &front.server.address().to_string(), front.rules());
