@@ -202,15 +202,15 @@ impl Listening {
         self.health.set_not_serving::<RateLimitServiceServer<RlsService>>().await;
         self.readiness.0.send_replace(Phase::Leaving);
         clock::sleep_until(began + NOTICE.min(longest / 10)).await;
+        // While they are open: another process may take the place from here on.
+        self.sockets.remove();
         self.readiness.0.send_replace(Phase::Ended);
         let deadline = began + longest;
         let all = async { while self.services.join_next().await.is_some() {} };
-        let is_done = tokio::select! {
+        tokio::select! {
             () = all => true,
             () = clock::sleep_until(deadline) => false,
-        };
-        self.sockets.remove();
-        is_done
+        }
     }
 
     fn spawn<E: fmt::Display>(&mut self, service: impl Future<Output = Result<(), E>> + Send + 'static) {

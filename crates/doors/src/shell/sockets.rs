@@ -118,7 +118,8 @@ impl Sockets {
         }
     }
 
-    /// Removes those from the file system that were made here, unless another's stands in their place.
+    /// Removes those from the file system that were made here, unless another's stands in their place. As long as they are open no
+    /// other file has their numbers.
     pub(super) fn remove(&self) {
         for (path, made) in &self.made {
             if mark(path).is_ok_and(|found| found == *made) {
@@ -176,12 +177,14 @@ mod tests {
         assert_eq!(fault.to_string(), "somebody listens there");
         second.remove();
         assert!(UnixStream::connect(&path).await.is_ok(), "it is the first one's");
-        drop(listener);
-        let _next = second.at(&address).await.unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let next = second.at(&address).await.unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         first.remove();
         assert!(path.exists(), "another's stands there by now");
+        drop(listener);
         second.remove();
+        drop(next);
         assert!(!path.exists());
         std::fs::write(&path, "a file").unwrap();
         let fault = first.at(&address).await.unwrap_err();
