@@ -105,6 +105,9 @@ const FLOOR: &str = "|safe";
 /// With that the name of a domain begins in the name of the resource that is leased for it alone.
 const DOMAIN: &str = "|d:";
 
+/// Between that and another bar the number of workers stands in the name of a pool.
+const WORKERS: &str = "|w:";
+
 // === impl ResourceId ===
 
 impl ResourceId {
@@ -148,6 +151,22 @@ impl ResourceId {
         let name = self.0.strip_suffix(FLOOR).unwrap_or(&self.0);
         let name = name.split_once(DOMAIN).map_or(name, |(of, _)| of);
         if name.is_empty() { &self.0 } else { name }
+    }
+
+    /// The number of workers that the name of a pool says, if this is one: 2 of `pool|w:2|KEY`.
+    ///
+    /// ```
+    /// use lessor_proto::ResourceId;
+    ///
+    /// let workers = |name: &str| ResourceId::new(name, 256).ok().and_then(|id| id.workers());
+    /// assert_eq!((workers("pool|w:2|key"), workers("pool|w:500|a|w:7|b")), (Some(2), Some(500)));
+    /// assert_eq!((workers("pool|w:0|key"), workers("pool|w:02|key"), workers("pool|w:2")), (None, None, None));
+    /// ```
+    #[must_use]
+    pub fn workers(&self) -> Option<u32> {
+        let (number, _) = self.0.split_once(WORKERS)?.1.split_once('|')?;
+        let is_plain = number.bytes().all(|byte| byte.is_ascii_digit()) && !number.starts_with('0');
+        number.parse().ok().filter(|_| is_plain)
     }
 
     /// Of which resource and which domain of it this is the lease by its name, if of any.

@@ -6,6 +6,7 @@
 //! Where a template reserves something, the *floor* of each of its resources is a resource as well, named as
 //! [`ResourceId::floor`] says, and follows a template derived from that one; unless a template has its very name. The same
 //! holds for the domains of a resource that have leases of their own, which are named as [`ResourceId::of_domain`] says.
+//! Where names say how much there is, a resource follows its template with that in the place of the capacity.
 //!
 //! A repository that exists is valid: its templates hold together, and no two have the same glob. It is replaced as a
 //! whole or not at all.
@@ -32,6 +33,7 @@ mod legacy;
 mod problem;
 mod strict;
 mod template;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -128,7 +130,7 @@ impl Repository {
         {
             return lender.of_domain(domain).map(Arc::new);
         }
-        self.own(resource).map(Arc::clone)
+        Template::of_name(self.own(resource)?, resource)
     }
 
     /// The template that `resource` follows while `overrides` are in force.
@@ -146,7 +148,8 @@ impl Repository {
                 return overrides.applied(&of, &self.templates[at]).floor().map(Arc::new);
             }
         }
-        self.own(resource).map(|template| overrides.applied(resource, template))
+        let template = Template::of_name(self.own(resource)?, resource)?;
+        Some(overrides.applied(resource, &template))
     }
 
     /// Whether `resource` is named as the lease of a domain of a resource whose domains have some, and so is what this

@@ -36,6 +36,9 @@ fn shown(template: &Template) -> String {
     if let Some(window) = template.window {
         burst.push_str(&format!(" window={window:?}"));
     }
+    if template.workers_in_name {
+        burst.push_str(" workers in the name");
+    }
     let domains = template.domains.as_ref().map(domains).unwrap_or_default();
     format!(
         "{glob:?} capacity={capacity} safe={safe_capacity:?} {kind:?} {policy:?} \

@@ -30,6 +30,8 @@ pub enum Field {
     Quantum,
     /// [`Template::window`].
     Window,
+    /// [`Template::workers_in_name`].
+    Workers,
     /// [`Template::legacy`].
     Legacy,
     /// The time for which [`Legacy::Sticky`](super::Legacy::Sticky) holds.
@@ -189,6 +191,7 @@ impl Field {
             Field::Rotate => "rotate",
             Field::Quantum => "quantum",
             Field::Window => "window",
+            Field::Workers => "workers",
             Field::Legacy => "legacy",
             Field::LegacyHold => "legacy_hold",
             Field::LegacyMaxFraction => "legacy_max_fraction",

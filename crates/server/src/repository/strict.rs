@@ -31,6 +31,9 @@ impl Repository {
 
     /// Why no template covers `resource`, where there is more to be said than that none matches.
     pub(crate) fn why_unknown(&self, resource: &ResourceId) -> Option<String> {
+        if let Some(why) = self.why_no_workers(resource) {
+            return Some(why);
+        }
         let (of, domain) = resource.domained()?;
         let template = self.own(&of)?;
         Some(match template.leases_domains().map(|policies| policies.rule(domain)) {

@@ -8,6 +8,8 @@ use std::time::Duration;
 use lessor_algorithms::SharePolicy;
 use lessor_algorithms::rotation::Rotate;
 use lessor_client::internals::limiter::Limiter;
+#[cfg(doc)]
+use lessor_proto::ResourceId;
 use lessor_proto::message::{Band, UseWindow};
 use lessor_proto::{Amount, Drift};
 
@@ -49,6 +51,9 @@ pub struct Template {
     /// Of a gauge: each unit is a use in a window of this length, and comes back by itself when it has passed; absent: units are
     /// in use until they are given back.
     pub window: Option<Duration>,
+    /// Of a gauge: whether the names of its resources say how much there is of each, as [`ResourceId::workers`] reads it, and
+    /// the capacity is the most that one may say. Absent: there is the capacity of each.
+    pub workers_in_name: bool,
     /// The treatment of holders that draw no incarnation, such as Doorman's clients.
     pub legacy: Legacy,
     /// The part of the capacity that all of them together may have.
@@ -142,6 +147,7 @@ impl Template {
             rotate: None,
             quantum: None,
             window: None,
+            workers_in_name: false,
             legacy: Legacy::default(),
             legacy_max_fraction: Fraction::ALL,
             spare_to_nodes: None,

@@ -133,3 +133,36 @@ fn numbers_are_taken_within_bounds() {
         assert!(problem.to_string().starts_with(told), "{problem}");
     }
 }
+
+#[test]
+fn a_name_says_how_many_workers_there_are() {
+    let pool = Template { kind: Kind::Gauge, workers_in_name: true, ..template("pool|*") };
+    let repository = Repository::new(vec![pool, template("other|*")]).unwrap();
+    let id = |name| ResourceId::new(name, 256).unwrap();
+    let capacity = |name| repository.find(&id(name)).map(|template| template.capacity);
+    assert_eq!(capacity("pool|w:2|key"), Some(Amount::from_units(2)));
+    assert_eq!(capacity("pool|w:100|key"), Some(Amount::from_units(100)));
+    assert_eq!(
+        (capacity("pool|w:101|key"), capacity("pool|key"), capacity("pool|w:0|key")),
+        (None, None, None)
+    );
+    assert_eq!(capacity("other|w:2|key"), Some(Amount::from_units(100)));
+    let why = |name| repository.why_unknown(&id(name));
+    assert_eq!(why("pool|w:101|key").as_deref(), Some("the name says 101 workers; wanted at most 100"));
+    let none = "the name says no number of workers; wanted POOL|w:N|KEY with N from 1 to 100";
+    assert_eq!((why("pool|key").as_deref(), why("pool|w:2|key")), (Some(none), None));
+    let rate = Template { workers_in_name: true, ..template("a") };
+    let window = Some(Duration::from_secs(1));
+    let windowed = Template {
+        kind: Kind::Gauge,
+        workers_in_name: true,
+        window,
+        learning: Duration::from_secs(60),
+        ..template("b")
+    };
+    check_faults(
+        vec![rate, windowed],
+        "template \"a\": workers is about whole units, and this is a rate; wanted kind: gauge\n\
+         template \"b\": workers is about units that are given back; wanted no window",
+    );
+}

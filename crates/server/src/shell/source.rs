@@ -12,6 +12,7 @@
 //!     # rotate: fair                 # gauges only, when there are too few units: fair (default), sticky or none
 //!     # quantum: 5s                  # gauges only: how long a turn lasts, from 100ms; absent: refresh_interval
 //!     # window: 1m                   # gauges only: capacity is a limit on the uses in any window of this length, for all together
+//!     # workers: in_name             # gauges only: of NAME|w:2|KEY there are 2, and capacity is the most that a name may say
 //!     legacy: expire                 # clients without incarnation: deny, expire (default), sticky
 //!     legacy_hold: 1h                # with sticky: how long their leases count at most
 //!     legacy_max_fraction: 1         # how much of the capacity they may have together

@@ -88,6 +88,7 @@ impl Template {
         problems.extend(self.burst_problem());
         problems.extend(self.domains_problem());
         problems.extend(self.window_problems());
+        problems.extend(self.workers_problem());
         problems
     }
 
@@ -220,6 +221,16 @@ impl Template {
             problems.push(Problem::WindowForgotten { learning: self.learning, lease: self.lease_length });
         }
         problems
+    }
+
+    /// The problem with names that say how much there is, if there is one.
+    fn workers_problem(&self) -> Option<Problem> {
+        let (found, wanted) = match (self.kind, self.window) {
+            (Kind::Rate, _) => ("is about whole units, and this is a rate", "kind: gauge"),
+            (Kind::Gauge, Some(_)) => ("is about units that are given back", "no window"),
+            (Kind::Gauge, None) => return None,
+        };
+        self.workers_in_name.then_some(Problem::Misplaced { field: Field::Workers, found, wanted })
     }
 
     /// The problem with there being policies of domains, if there is one.

@@ -23,6 +23,7 @@ const TEMPLATE: &[&str] = &[
     "rotate",
     "quantum",
     "window",
+    "workers",
     "legacy",
     "legacy_hold",
     "legacy_max_fraction",
@@ -50,13 +51,14 @@ const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
 /// The fields of a template that the rules for several of them may find wrong.
-const PLACED: [Field; 15] = [
+const PLACED: [Field; 16] = [
     Field::IdentifierGlob,
     Field::Capacity,
     Field::SafeCapacity,
     Field::Rotate,
     Field::Quantum,
     Field::Window,
+    Field::Workers,
     Field::Legacy,
     Field::LegacyHold,
     Field::LegacyMaxFraction,
@@ -82,6 +84,7 @@ struct KindFields {
     rotate: Option<Rotate>,
     quantum: Option<Duration>,
     window: Option<Duration>,
+    workers_in_name: bool,
     spare_to_nodes: Option<Fraction>,
     safe_fraction: Option<Fraction>,
     burst: Option<Duration>,
@@ -137,6 +140,7 @@ pub(super) fn draft(notes: &mut Notes, index: usize, node: &YamlNode) -> Option<
         quantum: own.quantum,
         // Every lease is too short for it that cannot be read.
         window: own.window.filter(|_| lease_is_known),
+        workers_in_name: own.workers_in_name,
         legacy: legacy(notes, &at, algorithm.lease_length),
         legacy_max_fraction: fraction(notes, &at, Field::LegacyMaxFraction).or(Fraction::ALL),
         spare_to_nodes: own.spare_to_nodes,
@@ -304,6 +308,7 @@ impl KindFields {
             rotate: notes.read(at, "rotate", scalar::rotate).is(),
             quantum: time(notes, at, "quantum").is(),
             window: time(notes, at, "window").is(),
+            workers_in_name: notes.read(at, "workers", scalar::workers).or(false),
             spare_to_nodes: fraction(notes, at, Field::SpareToNodes).is(),
             safe_fraction: fraction(notes, at, Field::SafeFraction).is(),
             burst: time(notes, at, "burst").is(),

@@ -43,6 +43,11 @@ pub(super) fn rotate(node: &YamlNode) -> Result<Rotate, String> {
     one_of("rotate", node, &[("fair", Rotate::Fair), ("sticky", Rotate::Sticky), ("none", Rotate::None)])
 }
 
+/// Reads where the number of workers is said; whether that is in the name.
+pub(super) fn workers(node: &YamlNode) -> Result<bool, String> {
+    one_of("workers", node, &[("in_name", true), ("capacity", false)])
+}
+
 /// Reads the treatment of leases that bring less than a unit in the burst.
 pub(super) fn small_leases(node: &YamlNode) -> Result<SmallLeases, String> {
     one_of("small_leases", node, &[("save", SmallLeases::Save), ("request", SmallLeases::Request)])
