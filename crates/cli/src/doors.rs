@@ -1,7 +1,9 @@
-//! `lessor doors`: doors through which proxies ask for limits, over leases of a server; until it is told to end.
+//! `lessor doors`: doors through which proxies ask for limits and programs for locks, over leases of a server; until it is told to
+//! end.
 
 mod files;
 mod peer;
+mod pool;
 mod reach;
 mod sockets;
 
@@ -23,6 +25,7 @@ use tracing::{error, info, warn};
 pub(crate) use self::files::RuleFiles;
 use self::files::RuleSource;
 use self::peer::{PeerService, PeerSettings};
+use self::pool::PoolFlags;
 use self::reach::watch_servers;
 pub(crate) use self::sockets::handed_over;
 use self::sockets::{SocketFlags, tell_supervisor};
@@ -30,12 +33,12 @@ use crate::log::{self, LogFormat};
 use crate::pages::ServerFlags;
 use crate::signals::Signals;
 
-/// Answers proxies that ask whether a request may pass: Envoy over gRPC, and nginx, Traefik and others over HTTP. What they
-/// may is leased from a server, which needs the templates that `lessor import` prints. SIGTERM and SIGINT drain it, SIGHUP or a
+/// Answers proxies that ask whether a request may pass: Envoy over gRPC, and nginx, Traefik and others over HTTP; and programs
+/// that ask PoolCounter for a lock. What they may is leased from a server, which needs the templates that `lessor import` prints. SIGTERM and SIGINT drain it, SIGHUP or a
 /// changed file reload the rules.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("files").args(["rules", "ratelimit", "peer"]).multiple(true).required(true))]
-#[command(group = ArgGroup::new("mouths").args(["rls", "http", "peer"]).multiple(true).required(true))]
+#[command(group = ArgGroup::new("mouths").args(["rls", "http", "pool", "peer"]).multiple(true).required(true))]
 pub(crate) struct OpenDoors {
     #[command(flatten)]
     pub(crate) rules: RuleFlags,
@@ -49,6 +52,8 @@ pub(crate) struct OpenDoors {
     /// Where to serve checks over HTTP, the rate limit service as JSON, /status, /readyz and /metrics. May be given several times
     #[arg(long, env = "LESSOR_DOORS_HTTP", value_name = "HOST:PORT", value_delimiter = ',')]
     pub(crate) http: Vec<DoorAddress>,
+    #[command(flatten)]
+    pool: PoolFlags,
     #[command(flatten)]
     sockets: SocketFlags,
     /// Connections that a door takes at a time; others wait. Peers that the rules do not trust have a quarter of them
@@ -140,7 +145,7 @@ impl OpenDoors {
 
     /// Whether it is said where to serve.
     pub(crate) fn is_somewhere(&self) -> bool {
-        self.peer.is_some() || !self.rls.is_empty() || !self.http.is_empty()
+        self.peer.is_some() || !self.rls.is_empty() || !self.http.is_empty() || self.pool.is_somewhere()
     }
 
     /// Begins: with the log, with the settings of the service whose place is taken, and with the rules.
@@ -154,6 +159,7 @@ impl OpenDoors {
         self.take_place();
         let mut source = RuleSource::new(self.files());
         let book = self.in_manner(source.load()?);
+        self.pool.check(&book)?;
         Ok(Begun { source, book, signals: Signals::listen()?, handed })
     }
 
@@ -235,7 +241,7 @@ impl OpenDoors {
     async fn open(&self, doors: &Arc<Doors>, handed: Vec<HandedSocket>) -> anyhow::Result<Listening> {
         let sockets = self.sockets.sockets().with_handed(handed);
         let mut listening = Listening::new(Arc::clone(doors), self.connections).with_sockets(sockets);
-        for address in self.rls.iter().chain(&self.http) {
+        for address in self.rls.iter().chain(&self.http).chain(&self.pool.pool) {
             if let DoorAddress::Port(address) = address
                 && !address.ip().is_loopback()
             {
@@ -249,12 +255,15 @@ impl OpenDoors {
         for address in &self.http {
             http.push(listening.open_http(address).await.context("--http")?);
         }
+        let pool = self.pool.open(&mut listening).await?;
         if let Some(left) = listening.sockets().left().first() {
             let address =
                 left.address().map_or_else(|fault| fault.to_string(), |address| address.to_string());
-            bail!("the supervisor has handed over a socket at {address}; wanted --rls or --http there");
+            bail!(
+                "the supervisor has handed over a socket at {address}; wanted --rls, --http or --pool there"
+            );
         }
-        info!(rls = named(&rls), http = named(&http), "serving");
+        info!(rls = named(&rls), http = named(&http), pool = named(&pool), "serving");
         Ok(listening)
     }
 

@@ -33,6 +33,8 @@ pub struct RuleBook {
     pub trusted: Trusted,
     /// The part of a limit from which on a request is near it, in figures.
     pub near: f64,
+    /// The most workers that a request of PoolCounter may name; absent: none is answered.
+    pub pool: Option<u32>,
     sets: Vec<RuleSet>,
     by_name: hashbrown::HashMap<Box<str>, usize, foldhash::fast::FixedState>,
     limits: usize,
@@ -245,7 +247,8 @@ impl RuleBook {
             }
         }
         let by_name = sets.iter().enumerate().map(|(index, set)| (set.name.clone(), index)).collect();
-        RuleBook { version, wait, trusted: Trusted::default(), near: RuleBook::NEAR, sets, by_name, limits }
+        let (trusted, near) = (Trusted::default(), RuleBook::NEAR);
+        RuleBook { version, wait, trusted, near, pool: None, sets, by_name, limits }
     }
 
     /// The set of that name.
@@ -270,6 +273,12 @@ impl RuleBook {
     #[must_use]
     pub fn trusting(self, trusted: Trusted) -> RuleBook {
         RuleBook { trusted, ..self }
+    }
+
+    /// The same, where requests of PoolCounter may name so many workers.
+    #[must_use]
+    pub fn pooling(self, pool: Option<u32>) -> RuleBook {
+        RuleBook { pool, ..self }
     }
 
     /// The same, where a request is near a limit from that part of it on.

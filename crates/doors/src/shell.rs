@@ -1,4 +1,4 @@
-//! The body of doors: the client that holds the leases, the services that proxies call, and the rules in force.
+//! The body of doors: the client that holds the leases, the services that proxies and programs call, and the rules in force.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -24,6 +24,7 @@ mod in_force;
 mod leases;
 mod listen;
 mod newcomers;
+mod pool;
 mod program;
 mod rls;
 mod sockets;

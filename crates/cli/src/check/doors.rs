@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use clap::Args;
 use lessor_doors::rules::kept::Kept;
-use lessor_doors::rules::templates::glob;
+use lessor_doors::rules::templates::{POOL_GLOB, glob};
 use lessor_doors::rules::{Limit, LimitKind, Matcher, RuleBook, RuleSet};
 use lessor_proto::{Amount, ResourceId};
 use lessor_server::repository::{Kind, Repository, Template};
@@ -54,6 +54,12 @@ impl DoorChecks {
                 println!("{rule}: {limit}, {}, of {}", kept.kind, glob(limit));
                 kept.to_string().lines().for_each(|line| println!("    {line}"));
             }
+        }
+        if let Some(most) = book.pool {
+            println!("pool: up to {most} workers of a key, as requests name them, of {POOL_GLOB}");
+            println!(
+                "    never more work at a time over all doors; a queue is bounded at each door by itself"
+            );
         }
         let mut wrong = Vec::new();
         for file in configurations {
@@ -104,7 +110,28 @@ fn unfit(book: &RuleBook, repository: &Repository, file: &Path) -> Vec<String> {
         };
         wrong.extend(fault.map(|fault| format!("{}: {limit} of {rule} {fault}", name(file))));
     }
+    let fault = book.pool.and_then(|most| pool_misfit(most, repository));
+    wrong.extend(fault.map(|fault| format!("{}: pool {fault}", name(file))));
     wrong
+}
+
+/// The reason why no template keeps PoolCounter's keys, of up to so many workers.
+fn pool_misfit(most: u32, repository: &Repository) -> Option<String> {
+    let id = |workers: u32| ResourceId::new(format!("pool|w:{workers}|key"), 256).ok();
+    let find = |workers| id(workers).and_then(|id| repository.find(&id));
+    let wanted =
+        format!("wanted one for \"{POOL_GLOB}\" with kind: gauge, workers: in_name and a capacity of {most}");
+    match (find(1), find(most)) {
+        (None, _) => Some(format!("has no template; {wanted}")),
+        (Some(template), _) if template.kind != Kind::Gauge || !template.workers_in_name => Some(format!(
+            "has template \"{}\", which is no gauge whose names say how many workers there are; {wanted}",
+            template.glob
+        )),
+        (Some(template), None) => {
+            Some(format!("has template \"{}\" with a capacity below {most}; {wanted}", template.glob))
+        }
+        (Some(_), Some(_)) => None,
+    }
 }
 
 /// The reason why a template does not keep a limit.

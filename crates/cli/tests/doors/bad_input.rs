@@ -23,7 +23,13 @@ async fn what_is_wrong_with_rules_is_said_with_its_place() {
         ("resources: []", "belongs into a configuration of servers; this is read as rules of doors"),
         ("domain: d", "is of a file of the rate limit service: it is named under ratelimit: files"),
         ("ratelimit: [none.yaml]", "/none.yaml: No such file or directory"),
-        ("{}", "no rules; wanted sets: with rules, or ratelimit: with files"),
+        (
+            "pool: {workers: 0}",
+            ":1:17: workers 0 is out of bounds; wanted a whole number from 1 to 1000000, as in 500",
+        ),
+        ("pool: {}", "workers is missing; wanted a whole number from 1 to 1000000, as in 500"),
+        ("pool: {workers: 2000000}", "workers 2000000 is too large; wanted a whole number from 1 to 1000000"),
+        ("{}", "no rules; wanted sets: with rules, ratelimit: with files, or pool: with workers"),
     ] {
         std::fs::write(&path, text).unwrap();
         for arguments in [
@@ -47,6 +53,8 @@ async fn flags_say_what_they_want() {
     assert!(nothing.contains("--rls <HOST:PORT>") && nothing.contains("--http <HOST:PORT>"), "{nothing}");
     let without = fault(2, &["doors", "--http", "127.0.0.1:0"]).await;
     assert!(without.contains("--rules <FILE>") && without.contains("--ratelimit <PATH>"), "{without}");
+    let pool = fault(1, &["doors", "--rules", rules, "--pool", "127.0.0.1:0"]).await;
+    assert!(pool.contains("--pool: the rules say nothing of it; wanted pool: {workers: N}"), "{pool}");
     let both = fault(2, &["doors", "--as", "ratelimit", "--rules", rules]).await;
     assert!(both.contains("--as <SERVICE>") && both.contains("--rules <FILE>"), "{both}");
     let other = fault(2, &["doors", "--as", "limitador"]).await;
@@ -86,5 +94,35 @@ async fn check_says_how_each_limit_is_kept_and_which_has_no_template() {
         "2 limits have no template that fits; lessor import prints those that do\n",
     ] {
         assert!(err.contains(wanted), "{err}");
+    }
+}
+
+#[tokio::test]
+async fn check_says_which_template_locks_need() {
+    let rules = repository_file("configs/doors/pool.yaml");
+    let rules = rules.to_str().unwrap();
+    let imported = run(&["import", "--rules", rules]).await.out;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("templates.yaml");
+    let name = path.to_str().unwrap();
+    std::fs::write(&path, &imported).unwrap();
+    let Outcome { code, out, err } = run(&["check", name, "--doors", rules]).await;
+    assert_eq!((code, &*err), (Some(0), ""));
+    assert!(out.contains("pool: up to 500 workers of a key, as requests name them, of pool|*\n"), "{out}");
+    let wanted = "wanted one for \"pool|*\" with kind: gauge, workers: in_name and a capacity of 500";
+    for (text, said) in [
+        (imported.replace("pool|*", "other|*"), "pool has no template; "),
+        (
+            imported.replace("capacity: 500", "capacity: 7"),
+            "pool has template \"pool|*\" with a capacity below 500; ",
+        ),
+        (
+            imported.replace("    workers: in_name\n", ""),
+            "pool has template \"pool|*\", which is no gauge whose names say how many workers there are; ",
+        ),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let err = run(&["check", name, "--doors", rules]).await.err;
+        assert!(err.contains(&format!("{said}{wanted}")), "{err}");
     }
 }

@@ -18,6 +18,7 @@
 //!         key: [header.x-tenant, remote_address]
 //!         limit: [100/1m, 1000/1h]  # both hold
 //!         cost: 1
+//! pool: {workers: 500}             # PoolCounter: the most workers that a request may name
 //! ratelimit:
 //!   files: ["/etc/ratelimit/*.yaml"]
 //! ```
@@ -48,6 +49,7 @@ pub struct DoorsFile {
     pub(super) wait: Duration,
     pub(super) trusted: Trusted,
     pub(super) sets: Vec<RuleSet>,
+    pub(super) pool: Option<u32>,
     pub(super) service: ServiceFiles,
 }
 
@@ -64,7 +66,8 @@ pub struct ServiceFiles {
     pub overrides: Vec<(u32, super::Window)>,
 }
 
-const TOP: &[&str] = &["version", "wait", "trusted", "sets", "ratelimit"];
+const WANTED: &str = "wanted sets: with rules, ratelimit: with files, or pool: with workers";
+const TOP: &[&str] = &["version", "wait", "trusted", "sets", "pool", "ratelimit"];
 const SET: &[&str] = &["fail", "deny_status", "headers", "body", "shadow", "forwarded", "overrides", "rules"];
 const SERVICE: &[&str] = &["files", "merge_domains", "fail", "headers", "body", "shadow", "overrides"];
 const VERSION: &str = "a whole number that grows with each edition, as in 3";
@@ -78,7 +81,7 @@ impl DoorsFile {
     /// # Errors
     /// All that is wrong with it.
     pub fn parse(name: &str, text: &str) -> Result<DoorsFile, Faults> {
-        lessor_yaml::document(name, text, "wanted sets: with rules, or ratelimit: with files", |root| {
+        lessor_yaml::document(name, text, WANTED, |root| {
             let mut notes = Notes::default();
             let file = contents(&mut notes, root);
             file.filter(|_| notes.faults.is_empty()).ok_or(notes.faults)
@@ -104,7 +107,7 @@ impl DoorsFile {
     /// The rules of it alone.
     #[must_use]
     pub fn into_rules(self) -> RuleBook {
-        RuleBook::new(self.version, self.wait, self.sets).trusting(self.trusted)
+        RuleBook::new(self.version, self.wait, self.sets).trusting(self.trusted).pooling(self.pool)
     }
 }
 
@@ -115,6 +118,7 @@ impl Default for DoorsFile {
             wait: WAIT,
             trusted: Trusted::default(),
             sets: Vec::new(),
+            pool: None,
             service: ServiceFiles::default(),
         }
     }
@@ -179,10 +183,11 @@ fn contents(notes: &mut Notes, root: &YamlNode) -> Option<DoorsFile> {
         }
     }
     let service = top.get("ratelimit").map(|node| service(notes, node)).unwrap_or_default();
-    if sets.is_empty() && service.files.is_empty() && notes.faults.is_empty() {
-        notes.add(Place::START, "no rules; wanted sets: with rules, or ratelimit: with files");
+    let pool = top.get("pool").and_then(|node| fields::pool(notes, node));
+    if sets.is_empty() && service.files.is_empty() && pool.is_none() && notes.faults.is_empty() {
+        notes.add(Place::START, format!("no rules; {WANTED}"));
     }
-    Some(DoorsFile { version: version as u64, wait, trusted, sets, service })
+    Some(DoorsFile { version: version as u64, wait, trusted, sets, pool, service })
 }
 
 /// The networks whose peers are believed, beside loopback.

@@ -147,3 +147,15 @@ fn tier(notes: &mut Notes, node: &YamlNode) -> Option<SharedTier> {
     let cooldown = notes.read(&at, "cooldown", |node| scalar::time("cooldown", node)).or_default();
     Some(SharedTier { limit: limit?, window: window?, active: active?, cooldown })
 }
+
+/// The most workers that requests of PoolCounter may name.
+pub(super) fn pool(notes: &mut Notes, node: &YamlNode) -> Option<u32> {
+    const NUMBER: &str = "a whole number from 1 to 1000000, as in 500";
+    let at = Fields::read(notes, node, &schema("pool", " in pool", &["workers"]))?;
+    let workers = notes.read(&at, "workers", |node| {
+        let number = scalar::whole("workers", node, 1.0, NUMBER)?;
+        let fits = number <= 1e6;
+        fits.then_some(number as u32).ok_or_else(|| format!("workers {number} is too large; wanted {NUMBER}"))
+    });
+    notes.required(&at, "workers", NUMBER, workers)
+}

@@ -122,7 +122,7 @@ impl ServiceRules {
     /// # Errors
     /// The name of a set that both have.
     pub fn join(self, doors: DoorsFile) -> Result<RuleBook, String> {
-        let DoorsFile { version, wait, trusted, mut sets, .. } = doors;
+        let DoorsFile { version, wait, trusted, mut sets, pool, .. } = doors;
         for set in self.into_sets() {
             if sets.iter().any(|own| own.name == set.name) {
                 return Err(format!(
@@ -132,7 +132,7 @@ impl ServiceRules {
             }
             sets.push(set);
         }
-        Ok(RuleBook::new(version, wait, sets).trusting(trusted))
+        Ok(RuleBook::new(version, wait, sets).trusting(trusted).pooling(pool))
     }
 
     fn file(&mut self, notes: &mut Notes, root: &YamlNode) {

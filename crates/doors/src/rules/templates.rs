@@ -27,7 +27,10 @@ pub fn templates(book: &RuleBook) -> String {
             }
         }
     }
-    match known.is_empty() {
+    if let Some(most) = book.pool {
+        text.push_str(&pool_template(most));
+    }
+    match known.is_empty() && book.pool.is_none() {
         true => text.replace("resources:\n", "resources: []\n"),
         false => text,
     }
@@ -58,6 +61,19 @@ impl RuleSet {
             self.rules.iter().flat_map(|rule| rule.limits.iter().map(move |limit| (&*rule.name, limit)));
         own.chain(self.overrides.iter().map(|limit| ("a limit that requests bring", limit)))
     }
+}
+
+/// The glob of all gauges of PoolCounter's keys.
+pub const POOL_GLOB: &str = "pool|*";
+
+/// The template of PoolCounter's keys. What is cut off stops, and a lease is longer than work takes.
+fn pool_template(most: u32) -> String {
+    let described = format!("PoolCounter: so many workers of a key as requests name, up to {most}");
+    format!(
+        "  - identifier_glob: \"{POOL_GLOB}\"\n    description: {}\n    kind: gauge\n    workers: in_name\n    capacity: {most}\n    \
+         safe_capacity: 0\n    quantum: 1s\n    algorithm: {{kind: FAIR_SHARE, lease_length: 60, refresh_interval: 5}}\n",
+        quoted(&described)
+    )
 }
 
 fn template(rule: &str, limit: &Limit) -> String {

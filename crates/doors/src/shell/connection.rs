@@ -14,6 +14,7 @@ use std::{fmt, io};
 use axum::serve::Listener;
 use lessor_client::internals::clock;
 use lessor_proto::Time;
+use rustix::net::sockopt;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -37,6 +38,8 @@ pub(super) struct DoorListener {
     places: DoorPlaces,
     doors: Arc<Doors>,
     greeting: Duration,
+    /// The bytes by which it is known what a peer speaks.
+    preface: usize,
 }
 
 /// A socket that connections come in at.
@@ -69,6 +72,8 @@ struct Patience {
     wait: Pin<Box<dyn Future<Output = ()> + Send>>,
     /// Bytes that are missing until it is known what the peer speaks.
     missing: usize,
+    /// Whether the peer may say nothing for as long as it likes.
+    is_endless: bool,
 }
 
 /// The bytes that HTTP/2 begins with, and no request of HTTP/1 is shorter.
@@ -77,6 +82,8 @@ const PREFACE: usize = 24;
 const GREETING: Duration = Duration::from_secs(10);
 /// The time after which a connection is over on which nothing has moved. Connections of HTTP/2 are pinged more often.
 const SILENCE: Duration = Duration::from_secs(300);
+/// The silence after which a peer is asked whether it is there, and the time until it is asked again.
+const ALIVE: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(10)];
 
 // === impl DoorPlaces ===
 
@@ -93,7 +100,12 @@ impl DoorPlaces {
 
 impl DoorListener {
     pub(super) fn new(socket: DoorSocket, places: DoorPlaces, doors: Arc<Doors>) -> DoorListener {
-        DoorListener { socket, places, doors, greeting: GREETING }
+        DoorListener { socket, places, doors, greeting: GREETING, preface: PREFACE }
+    }
+
+    /// The same, where so many bytes are enough of a greeting.
+    pub(super) fn greeted_by(self, preface: usize) -> DoorListener {
+        DoorListener { preface, ..self }
     }
 
     /// The next connection that has a place.
@@ -119,7 +131,7 @@ impl DoorListener {
                 self.doors.figures.turned_away();
                 continue;
             };
-            let patience = Patience::new(self.greeting);
+            let patience = Patience::new(self.greeting, self.preface);
             return DoorConnection {
                 bytes,
                 patience,
@@ -141,9 +153,9 @@ impl DoorListener {
 // === impl Patience ===
 
 impl Patience {
-    fn new(greeting: Duration) -> Patience {
+    fn new(greeting: Duration, missing: usize) -> Patience {
         let ends = clock::now() + greeting;
-        Patience { ends, wait: Box::pin(clock::sleep_until(ends)), missing: PREFACE }
+        Patience { ends, wait: Box::pin(clock::sleep_until(ends)), missing, is_endless: false }
     }
 
     /// The peer has said so many bytes.
@@ -161,6 +173,9 @@ impl Patience {
 
     /// Waits on, and fails when it is at an end.
     fn poll<T>(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if self.is_endless {
+            return Poll::Pending;
+        }
         while self.wait.as_mut().poll(cx).is_ready() {
             if clock::now() >= self.ends {
                 return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
@@ -200,6 +215,25 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for T {}
 impl DoorConnection {
     pub(super) fn peer(&self) -> PeerAddress {
         self.peer
+    }
+
+    /// Bears any silence from here on, or no longer than others'.
+    pub(super) fn bear(&mut self, is_endless: bool) {
+        if self.patience.is_endless && !is_endless {
+            self.patience.renew();
+        }
+        self.patience.is_endless = is_endless;
+    }
+
+    /// Has the kernel ask a silent peer now and then whether it is there still.
+    pub(super) fn keep_alive(&self) {
+        if let DoorBytes::Tcp(stream) = &self.bytes {
+            // A connection that cannot be told so is kept until it is closed.
+            let _ = sockopt::set_socket_keepalive(stream, true);
+            let _ = sockopt::set_tcp_keepidle(stream, ALIVE[0]);
+            let _ = sockopt::set_tcp_keepintvl(stream, ALIVE[1]);
+            let _ = sockopt::set_tcp_keepcnt(stream, 3);
+        }
     }
 
     fn written<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {

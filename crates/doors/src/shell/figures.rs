@@ -1,5 +1,7 @@
 //! Figures of doors, as Prometheus reads them. Rules have names in them, and keys never.
 
+mod pool;
+
 use std::time::Duration;
 
 use prometheus_client::encoding::text::encode;
@@ -9,6 +11,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+pub(super) use self::pool::PoolFigures;
 use crate::claim::{Call, CallAnswer, Overall, Verdict};
 
 /// The figures of all doors of a process.
@@ -17,11 +20,12 @@ pub(super) struct Figures {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     waits: Family<DoorLabel, Histogram, fn() -> Histogram>,
-    no_lease: Counter,
+    pub(super) no_lease: Counter,
     rules: Family<RuleLabels, Counter>,
     loads: Family<LoadLabel, Counter>,
     pub(super) owed: Counter,
     turned_away: Counter,
+    pub(super) pool: PoolFigures,
 }
 
 /// The counters of a rule.
@@ -41,6 +45,7 @@ pub(super) enum DoorKind {
     Json,
     Check,
     Program,
+    Pool,
 }
 
 /// The answer to a request.
@@ -48,6 +53,7 @@ pub(super) enum DoorKind {
 pub(super) enum AnswerLabel {
     Granted,
     Refused,
+    Done,
     NoLease,
     NoSet,
     Malformed,
@@ -106,6 +112,7 @@ impl Default for Figures {
             loads: Family::default(),
             owed: Counter::default(),
             turned_away: Counter::default(),
+            pool: PoolFigures::default(),
         };
         let registry = &mut figures.registry;
         registry.register("lessor_door_requests", "Requests through doors", figures.requests.clone());
@@ -127,6 +134,7 @@ impl Default for Figures {
             "Connections of peers that are not trusted for which there was no place",
             figures.turned_away.clone(),
         );
+        figures.pool.register(registry);
         figures
     }
 }

@@ -17,6 +17,7 @@ use tonic_health::server::HealthReporter;
 use super::Doors;
 use super::connection::{DoorListener, DoorPlaces};
 use super::http::{self, Routed, routes};
+use super::pool::{self, PoolDoor};
 use super::rls::RlsService;
 use super::sockets::Sockets;
 
@@ -177,6 +178,22 @@ impl Listening {
         let (listener, bound) = self.listen(address).await?;
         let ended = self.readiness.clone();
         self.services.spawn(http::serve(listener, routes(routed), ended));
+        Ok(bound)
+    }
+
+    /// Opens a door for programs that ask PoolCounter, and returns the address that it has. Where it `is_open` a lock is given also
+    /// where nothing is leased.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    pub async fn open_pool(
+        &mut self,
+        address: &DoorAddress,
+        is_open: bool,
+    ) -> Result<DoorAddress, ListenFault> {
+        let (listener, bound) = self.listen(address).await?;
+        let door = PoolDoor::new(Arc::clone(&self.doors), is_open);
+        self.services.spawn(pool::serve(listener.greeted_by(pool::GREETING), door, self.readiness.clone()));
         Ok(bound)
     }
 

@@ -78,8 +78,8 @@ fn a_fault_says_where_it_is_what_was_found_and_what_is_wanted() {
             wrong.borrow_mut().push((found, wanted.to_owned()));
         }
     };
-    fault("sets: {}", "1:1: no rules; wanted sets: with rules, or ratelimit: with files");
-    fault("", "1:1: nothing in it; wanted sets: with rules, or ratelimit: with files");
+    fault("sets: {}", "1:1: no rules; wanted sets: with rules, ratelimit: with files, or pool: with workers");
+    fault("", "1:1: nothing in it; wanted sets: with rules, ratelimit: with files, or pool: with workers");
     fault("sets: []", "1:7: sets is a list; wanted a mapping of names to sets");
     fault("set: {}", "1:1: unknown field \"set\"; did you mean sets?");
     fault(
