@@ -29,6 +29,7 @@ pub(crate) struct Door {
     pub(crate) lease_out: Option<String>,
     pub(crate) rls: String,
     pub(crate) http: String,
+    pub(crate) pool: String,
     log: tokio::task::JoinHandle<Vec<String>>,
 }
 
@@ -46,11 +47,29 @@ pub(crate) struct Answer {
 impl Front {
     /// A server with the templates that `lessor import` prints for these rules. It leases at once, as docs/doors.md says.
     pub(crate) async fn open(rules: &str, ratelimit: &str) -> Front {
-        Front::open_at("127.0.0.1:0", rules, ratelimit).await
+        Front::start("127.0.0.1:0", rules, ratelimit, |templates| templates).await
     }
 
     /// The same at that address.
     pub(crate) async fn open_at(listen: &str, rules: &str, ratelimit: &str) -> Front {
+        Front::start(listen, rules, ratelimit, |templates| templates).await
+    }
+
+    /// The same with those templates changed.
+    pub(crate) async fn open_with(
+        rules: &str,
+        ratelimit: &str,
+        alter: impl FnOnce(String) -> String,
+    ) -> Front {
+        Front::start("127.0.0.1:0", rules, ratelimit, alter).await
+    }
+
+    async fn start(
+        listen: &str,
+        rules: &str,
+        ratelimit: &str,
+        alter: impl FnOnce(String) -> String,
+    ) -> Front {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("doors.yaml");
         std::fs::write(&path, rules).unwrap();
@@ -58,7 +77,7 @@ impl Front {
         let Outcome { code, out, err } = run(&["import", "--rules", path.to_str().unwrap()]).await;
         assert_eq!((code, &*err), (Some(0), ""));
         let templates = directory.path().join("templates.yaml");
-        std::fs::write(&templates, out).unwrap();
+        std::fs::write(&templates, alter(out)).unwrap();
         let state = directory.path().join("state");
         let serve = |config: &Path| {
             let mut command = lessor(&["serve", "--listen", listen, "--http", "127.0.0.1:0"]);
@@ -135,14 +154,14 @@ impl Door {
             }
         };
         let address = |field: &str| serving["fields"][field].as_str().unwrap().to_owned();
-        let (rls, http) = (address("rls"), address("http"));
+        let (rls, http, pool) = (address("rls"), address("http"), address("pool"));
         let log = tokio::spawn(async move {
             while let Ok(Some(line)) = lines.next_line().await {
                 log.push(line);
             }
             log
         });
-        Door { child, lease_out, rls, http, log }
+        Door { child, lease_out, rls, http, pool, log }
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

@@ -1,4 +1,5 @@
-//! Doors as processes, with a server that leases: what proxies are told, over Envoy's service and over HTTP, and how it fails.
+//! Doors as processes, with a server that leases: what proxies and programs are told, over Envoy's service, over HTTP and as
+//! PoolCounter, and how it fails.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -10,4 +11,5 @@ mod bad_input;
 mod envoy;
 mod front;
 mod nginx;
+mod pool;
 mod ten;

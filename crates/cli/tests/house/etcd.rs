@@ -189,7 +189,14 @@ fn free_ports() -> [u16; 3] {
 /// When it is not, and must be.
 pub(crate) fn is_there(program: &str, argument: &str, package: &str) -> bool {
     let found = Command::new(program).arg(argument).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    let is_there = found.is_ok_and(|status| status.success());
+    said(found.is_ok_and(|status| status.success()), program, package)
+}
+
+/// Says that a program is not installed, where it is not, and returns whether it is.
+///
+/// # Panics
+/// When it is not, and must be.
+pub(crate) fn said(is_there: bool, program: &str, package: &str) -> bool {
     if !is_there {
         let must = std::env::var_os("LESSOR_REQUIRE_ETCD").is_some_and(|value| value == "1");
         assert!(!must, "LESSOR_REQUIRE_ETCD=1, and {program} is not installed");
