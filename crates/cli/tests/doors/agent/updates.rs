@@ -153,7 +153,8 @@ async fn a_socket_without_a_door_is_named() {
     command.args(["--http", "127.0.0.1:0"]);
     let outcome = supervisor.with_socket(&command).output().await.unwrap();
     let said = String::from_utf8(outcome.stderr).unwrap();
-    let wanted = format!("handed over a socket at {}; wanted --rls or --http there", supervisor.address());
+    let wanted =
+        format!("handed over a socket at {}; wanted --rls, --http or --pool there", supervisor.address());
     assert!(!outcome.status.success() && said.contains(&wanted), "{said}");
     front.server.stop().await;
 }

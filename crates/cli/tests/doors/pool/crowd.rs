@@ -1,4 +1,4 @@
-//! A thousand connections and ten thousand keys at one door.
+//! Many connections and ten times as many keys at one door: `LESSOR_POOL_CROWD=1000` takes a minute or two, unoptimised.
 
 use tokio::task::JoinSet;
 
@@ -6,15 +6,22 @@ use super::{Line, RULES, door};
 use crate::front::Front;
 use crate::house::eventually;
 
-const CONNECTIONS: usize = 1_000;
+/// Connections where nobody says how many; the most that the rules let work on one key is half of a thousand.
+const CONNECTIONS: usize = 200;
+const MOST: usize = 1_000;
+/// Keys of each.
 const KEYS: usize = 10;
 
 #[tokio::test]
-async fn a_thousand_connections_and_ten_thousand_keys_are_served() {
+async fn many_connections_and_ten_times_as_many_keys_are_served() {
+    let connections =
+        std::env::var("LESSOR_POOL_CROWD").ok().map_or(CONNECTIONS, |number| number.parse().unwrap());
+    assert!((2..=MOST).contains(&connections) && connections.is_multiple_of(2), "{connections} connections");
+    let half = connections / 2;
     let front = Front::open(RULES, "").await;
     let door = door(&front, &[]).await;
     let mut callers = JoinSet::new();
-    for caller in 0..CONNECTIONS {
+    for caller in 0..connections {
         let address = door.pool.clone();
         callers.spawn(async move {
             let mut line = Line::open(&address).await;
@@ -23,16 +30,16 @@ async fn a_thousand_connections_and_ten_thousand_keys_are_served() {
                 assert_eq!(line.ask("RELEASE").await, "RELEASED");
             }
             // All of them are there at once, with a lock of one key that lets them.
-            assert_eq!(line.ask("ACQ4ME all 500 1000 3600").await, "LOCKED");
+            assert_eq!(line.ask(&format!("ACQ4ME all {half} {connections} 3600")).await, "LOCKED");
             line
         });
     }
     let mut lines = Vec::new();
-    while lines.len() < 500 {
+    while lines.len() < half {
         lines.push(callers.join_next().await.unwrap().unwrap());
     }
     eventually("the others wait", async || {
-        lines[0].ask("STATS waiting_workers").await == "waiting_workers: 500"
+        lines[0].ask("STATS waiting_workers").await == format!("waiting_workers: {half}")
     })
     .await;
     // They are gone, and the others have it.
@@ -45,7 +52,7 @@ async fn a_thousand_connections_and_ten_thousand_keys_are_served() {
         line.ask("STATS hashtable_entries").await == "hashtable_entries: 0"
     })
     .await;
-    let locks = CONNECTIONS * (KEYS + 1);
+    let locks = connections * (KEYS + 1);
     assert_eq!(line.ask("STATS total_acquired").await, format!("total_acquired: {locks}"));
     assert_eq!(line.ask("STATS processed_count").await, format!("processed_count: {locks}"));
     drop(line);
