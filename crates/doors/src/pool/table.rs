@@ -58,7 +58,7 @@ pub struct PoolTable<P> {
 }
 
 /// A request that is read, with what there is for its key.
-struct Asked {
+struct AdmittedRequest {
     gauge: Arc<PoolGauge>,
     /// Whether fewer work at this door than may.
     has_place: bool,
@@ -120,7 +120,12 @@ impl<P> PoolTable<P> {
     }
 
     /// Checks a request, in the order in which callers expect it.
-    fn admit(&mut self, caller: CallerId, words: &[u8], for_anyone: bool) -> Result<Asked, PoolAnswer> {
+    fn admit(
+        &mut self,
+        caller: CallerId,
+        words: &[u8],
+        for_anyone: bool,
+    ) -> Result<AdmittedRequest, PoolAnswer> {
         let of = self.callers.get(&caller).ok_or(PoolAnswer::Fault(PoolFault::BadCommand))?;
         if of.count() >= LOCKS {
             self.counts.lock_mismatch += 1;
@@ -143,17 +148,17 @@ impl<P> PoolTable<P> {
             return Err(PoolAnswer::Timeout);
         }
         let gauge = Arc::clone(&self.key(key).gauge(key, workers).gauge);
-        Ok(Asked { gauge, has_place, for_anyone, wait: Duration::from_secs(seconds.into()) })
+        Ok(AdmittedRequest { gauge, has_place, for_anyone, wait: Duration::from_secs(seconds.into()) })
     }
 
     fn acquire(
         &mut self,
         caller: CallerId,
-        asked: Asked,
+        asked: AdmittedRequest,
         now: Time,
         units: &mut impl PoolUnits<Permit = P>,
     ) -> Option<PoolAnswer> {
-        let Asked { gauge, has_place, for_anyone, wait } = asked;
+        let AdmittedRequest { gauge, has_place, for_anyone, wait } = asked;
         if has_place {
             match units.take(&gauge) {
                 Ok(permit) => {
