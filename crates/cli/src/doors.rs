@@ -34,8 +34,8 @@ use crate::pages::ServerFlags;
 use crate::signals::Signals;
 
 /// Answers proxies that ask whether a request may pass: Envoy over gRPC, and nginx, Traefik and others over HTTP; and programs
-/// that ask PoolCounter for a lock. What they may is leased from a server, which needs the templates that `lessor import` prints. SIGTERM and SIGINT drain it, SIGHUP or a
-/// changed file reload the rules.
+/// that ask PoolCounter for a lock. What they may is leased from a server, which needs the templates that `lessor import` prints.
+/// SIGTERM and SIGINT drain it, SIGHUP or a changed file reload the rules.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("files").args(["rules", "ratelimit", "peer"]).multiple(true).required(true))]
 #[command(group = ArgGroup::new("mouths").args(["rls", "http", "pool", "peer"]).multiple(true).required(true))]

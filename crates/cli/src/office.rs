@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use lessor_server::revision::{RevisionAuthor, RevisionKeys};
-use lessor_server::shell::etcd::RevisionStore;
+use lessor_server::shell::etcd::{EtcdOptions, RevisionStore};
 
 use crate::admin::AdminPort;
 use crate::serve::tasks::SecretFiles;
@@ -34,6 +34,14 @@ pub(crate) struct StoreFlags {
     /// The members of the etcd that holds the templates
     #[arg(long, env = "LESSOR_ETCD", value_name = "URL,...", value_delimiter = ',')]
     etcd: Vec<String>,
+    #[command(flatten)]
+    secrets: EtcdSecretFlags,
+}
+
+/// The secrets that are shown to etcd, and by which it is known.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Etcd")]
+pub(crate) struct EtcdSecretFlags {
     /// A file with the certificates of the authorities that members at https:// are known by, PEM
     #[arg(long, env = "LESSOR_ETCD_CA", value_name = "FILE")]
     etcd_ca: Option<PathBuf>,
@@ -75,6 +83,25 @@ impl OfficeFlags {
     }
 }
 
+// === impl EtcdSecretFlags ===
+
+impl EtcdSecretFlags {
+    /// The members at these URLs, with the secrets.
+    pub(crate) fn options(&self, members: &[String]) -> anyhow::Result<EtcdOptions> {
+        let files = SecretFiles {
+            ca: self.etcd_ca.clone(),
+            identity: self.etcd_cert.clone().zip(self.etcd_key.clone()),
+            user: self.etcd_user.clone().zip(self.etcd_password_file.clone()),
+        };
+        files.options(members)
+    }
+
+    /// Whether etcd is shown who asks.
+    pub(crate) fn show_somebody(&self) -> bool {
+        self.etcd_user.is_some() || self.etcd_cert.is_some()
+    }
+}
+
 // === impl StoreFlags ===
 
 impl StoreFlags {
@@ -88,12 +115,7 @@ impl StoreFlags {
         if self.etcd.is_empty() {
             anyhow::bail!("--config {config}: at which etcd? wanted --etcd URL,...");
         }
-        let files = SecretFiles {
-            ca: self.etcd_ca.clone(),
-            identity: self.etcd_cert.clone().zip(self.etcd_key.clone()),
-            user: self.etcd_user.clone().zip(self.etcd_password_file.clone()),
-        };
-        Ok(RevisionStore::new(files.options(&self.etcd)?, keys)?)
+        Ok(RevisionStore::new(self.secrets.options(&self.etcd)?, keys)?)
     }
 
     /// The author, as far as can be told: nobody looks whether it is so.
@@ -101,7 +123,7 @@ impl StoreFlags {
         let name = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let (name, host) = (name.as_deref().unwrap_or("unknown"), host.trim());
-        let how = match &self.etcd_user {
+        let how = match &self.secrets.etcd_user {
             Some(user) => format!("straight to etcd, as its user {user}"),
             None => "straight to etcd".to_owned(),
         };

@@ -118,8 +118,8 @@ fn target() -> &'static Path {
 
 /// A command that builds with what the build around this test has built, as that would do it.
 ///
-/// What Cargo tells a test of its package are reasons for some build scripts to run again, that of `ring` for one: then most of
-/// the workspace would be built anew, over what other tests are just using.
+/// Some build scripts, that of `ring` for one, run again where anything has changed that Cargo tells a test of its package: then
+/// most of the workspace would be built anew, over what other tests are just using.
 fn building(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     let told =

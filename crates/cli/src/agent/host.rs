@@ -73,13 +73,12 @@ pub(super) async fn keep(id: &str, mut place: Option<HostPlace>) -> Infallible {
     if place.is_none() {
         info!(id, "the agent of before still runs: this one asks for leases of its own");
     }
-    loop {
-        if place.is_none() {
-            // What can go wrong here has not a moment ago.
-            place = HostPlace::take(id).ok().flatten();
-        }
+    while place.is_none() {
         clock::sleep_until(clock::now() + TRY_AGAIN).await;
+        // What can go wrong here has not a moment ago.
+        place = HostPlace::take(id).ok().flatten();
     }
+    std::future::pending().await
 }
 
 #[cfg(test)]

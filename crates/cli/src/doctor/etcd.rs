@@ -1,14 +1,13 @@
 //! The checks of the etcd that elects: pure, over what an examination of its members has found.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use lessor_server::shell::etcd::{MemberHealth, MemberReport, examine};
 
 use super::finding::{CheckOutcome, Finding};
-use crate::serve::tasks::SecretFiles;
+use crate::office::EtcdSecretFlags;
 
 /// The etcd that elects, as tasks are told.
 #[derive(Clone, Debug, Args)]
@@ -20,21 +19,8 @@ pub(super) struct DoctorEtcd {
     /// With what the keys in etcd begin
     #[arg(long, env = "LESSOR_ETCD_PREFIX", value_name = "PREFIX", default_value = "lessor")]
     etcd_prefix: String,
-    /// A file with the certificates of the authorities that members at https:// are known by, PEM
-    #[arg(long, env = "LESSOR_ETCD_CA", value_name = "FILE")]
-    etcd_ca: Option<PathBuf>,
-    /// A file with the certificate that is shown to etcd, PEM
-    #[arg(long, env = "LESSOR_ETCD_CERT", value_name = "FILE", requires_all = ["etcd_ca", "etcd_key"])]
-    etcd_cert: Option<PathBuf>,
-    /// A file with its private key, PEM
-    #[arg(long, env = "LESSOR_ETCD_KEY", value_name = "FILE", requires = "etcd_cert")]
-    etcd_key: Option<PathBuf>,
-    /// As whom etcd is spoken to, where it asks for passwords: the user of the tasks
-    #[arg(long, env = "LESSOR_ETCD_USER", value_name = "NAME", requires = "etcd_password_file")]
-    etcd_user: Option<String>,
-    /// A file with that user's password, and nothing else in it
-    #[arg(long, env = "LESSOR_ETCD_PASSWORD_FILE", value_name = "FILE", requires = "etcd_user")]
-    etcd_password_file: Option<PathBuf>,
+    #[command(flatten)]
+    secrets: EtcdSecretFlags,
 }
 
 /// A read that takes this long, in the median, leaves a leader little time to keep what it leads with.
@@ -48,14 +34,8 @@ impl DoctorEtcd {
         if self.etcd.is_empty() {
             return Ok(Vec::new());
         }
-        let files = SecretFiles {
-            ca: self.etcd_ca.clone(),
-            identity: self.etcd_cert.clone().zip(self.etcd_key.clone()),
-            user: self.etcd_user.clone().zip(self.etcd_password_file.clone()),
-        };
-        let members = examine(files.options(&self.etcd)?, &self.etcd_prefix).await?;
-        let is_somebody = self.etcd_user.is_some() || self.etcd_cert.is_some();
-        Ok(checks(&members, &self.etcd_prefix, is_somebody))
+        let members = examine(self.secrets.options(&self.etcd)?, &self.etcd_prefix).await?;
+        Ok(checks(&members, &self.etcd_prefix, self.secrets.show_somebody()))
     }
 }
 

@@ -67,15 +67,16 @@ struct Domains {
     busiest: Vec<Domain>,
 }
 
+/// A hot domain.
 #[derive(Clone, Debug, Deserialize)]
-struct Domain {
-    domain: String,
-    clients: usize,
-    hits_in_second: u32,
-    tier: usize,
-    hits_in_tier: u32,
-    tier_limit: u32,
-    cooling_seconds: Option<f64>,
+pub(crate) struct Domain {
+    pub(crate) domain: String,
+    pub(crate) clients: usize,
+    pub(crate) hits_in_second: u32,
+    pub(crate) tier: usize,
+    pub(crate) hits_in_tier: u32,
+    pub(crate) tier_limit: u32,
+    pub(crate) cooling_seconds: Option<f64>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -64,7 +64,7 @@ impl PoolKey {
         self.working as usize + self.for_me.len() + self.for_anyone.len()
     }
 
-    /// The use of the gauge with that number of workers, which is made if `make` is.
+    /// The use of the gauge with that number of workers, which is made if there is none.
     pub(super) fn gauge(&mut self, key: &[u8], workers: u32) -> &mut GaugeUse {
         let place = self.gauges.iter().position(|known| known.gauge.workers == workers);
         let place = place.unwrap_or_else(|| {
@@ -91,6 +91,9 @@ impl PoolKey {
     /// Takes a caller out of the line in which it waits.
     pub(super) fn leave(&mut self, caller: CallerId, for_anyone: bool) {
         let line = if for_anyone { &mut self.for_anyone } else { &mut self.for_me };
-        line.retain(|&waiting| waiting != caller);
+        // The first leaves most often.
+        if let Some(place) = line.iter().position(|&waiting| waiting == caller) {
+            line.remove(place);
+        }
     }
 }

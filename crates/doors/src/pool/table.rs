@@ -206,7 +206,8 @@ impl<P> PoolTable<P> {
 
     /// All who wait for anybody to do the work of a key go on.
     fn finish(&mut self, key: &[u8], gained: Duration, now: Time) {
-        let waiting = self.keys.get(key).map(|known| known.for_anyone.clone()).unwrap_or_default();
+        let waiting =
+            self.keys.get_mut(key).map(|known| std::mem::take(&mut known.for_anyone)).unwrap_or_default();
         for waiter in waiting {
             if let Some(wait) = self.end_wait(waiter) {
                 self.counts.waiting_for_good += now.since(wait.since);

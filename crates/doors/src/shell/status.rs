@@ -1,7 +1,6 @@
 //! The page that says how doors fare: the rules in force, what is leased, what went wrong last, and the keys that are used most.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use lessor_client::internals::clock;
 use lessor_client::{ResourceMetrics, Rung, Windows};
@@ -277,10 +276,8 @@ impl StatusPage {
         for KeyLine { resource, uses, leased, limit, rung, frees_in_seconds } in &self.top {
             let _ = write!(text, "  {resource}: {uses} of {limit}, {rung}");
             let _ = leased.map_or(Ok(()), |leased| write!(text, " {leased}"));
-            let _ = frees_in_seconds.map_or(Ok(()), |time| {
-                let time = Duration::from_secs_f64(time).as_secs_f64().ceil();
-                write!(text, ", the first is free in {time} s")
-            });
+            let _ = frees_in_seconds
+                .map_or(Ok(()), |time| write!(text, ", the first is free in {} s", time.ceil()));
             text.push('\n');
         }
         text

@@ -119,8 +119,7 @@ impl Board {
 
     /// Goes back to what was in sight before: without the filter, without the sheet, or without the holders.
     fn go_back(&mut self) -> Reaction {
-        if let Some(sheet) = self.sheet.take_if(|sheet| sheet.filter.is_empty()) {
-            drop(sheet);
+        if self.sheet.take_if(|sheet| sheet.filter.is_empty()).is_some() {
             return Reaction::Ask;
         }
         if let Some(sheet) = &mut self.sheet {

@@ -4,7 +4,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use serde::Deserialize;
 
 use super::super::figure::percent;
-use crate::status::node::short;
+use crate::status::node::{Domain, short};
 
 /// Rows as a server lists them.
 #[derive(Debug, Deserialize)]
@@ -15,14 +15,9 @@ pub(super) struct Rows<R> {
 #[derive(Debug, Deserialize)]
 pub(super) struct DomainRow {
     resource: String,
-    domain: String,
     used: f64,
-    clients: usize,
-    hits_in_second: u32,
-    tier: usize,
-    hits_in_tier: u32,
-    tier_limit: u32,
-    cooling_seconds: Option<f64>,
+    #[serde(flatten)]
+    of: Domain,
     refused_by: Option<String>,
     refused_seconds: Option<f64>,
 }
@@ -69,13 +64,13 @@ pub(super) fn domains(page: &Rows<DomainRow>) -> String {
     let rows = page.rows.iter().map(|row| {
         [
             row.resource.clone(),
-            row.domain.clone(),
+            row.of.domain.clone(),
             percent(row.used),
-            row.tier.to_string(),
-            row.hits_in_tier.to_string(),
-            row.tier_limit.to_string(),
-            row.hits_in_second.to_string(),
-            row.clients.to_string(),
+            row.of.tier.to_string(),
+            row.of.hits_in_tier.to_string(),
+            row.of.tier_limit.to_string(),
+            row.of.hits_in_second.to_string(),
+            row.of.clients.to_string(),
             row.notes(),
         ]
     });
@@ -144,7 +139,7 @@ impl DomainRow {
             Some(seconds) => format!("refused by {by} for {} s", short(seconds)),
             None => format!("refused by {by}"),
         });
-        let cooling = self.cooling_seconds.map(|seconds| format!("rests for {} s", short(seconds)));
+        let cooling = self.of.cooling_seconds.map(|seconds| format!("rests for {} s", short(seconds)));
         [refused, cooling].into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 }
