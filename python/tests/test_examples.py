@@ -111,28 +111,32 @@ def test_tasks_of_celery_run_in_workers_that_were_forked(tenants, tmp_path):
         "LESSOR_SERVER": tenants.address,
         "PYTHONPATH": f"{EXAMPLES}{os.pathsep}{tmp_path}",
     }
+    command = [sys.executable, "-c"]
+    options = {"cwd": tmp_path, "env": environment}
+    ask = (
+        "from driver import app, tasks_celery\n"
+        "sent = [tasks_celery.index.delay('ann', f'd{number}') for number in range(4)]\n"
+        "print('sent', flush=True)\n"
+        f"print([task.get(timeout={PATIENCE}) for task in sent][-1])\n"
+    )
+    asker = subprocess.Popen([*command, ask, folder], **options, stdout=subprocess.PIPE, text=True)
+    # A broker that is a folder shows files that are not whole yet: all of them are before anybody reads there.
+    assert asker.stdout.readline() == "sent\n"
     code = "import sys; from driver import app; app.worker_main(sys.argv[2:])"
     arguments = ["worker", "--concurrency", "2", "--pool", "prefork", "--loglevel", "INFO", "--without-mingle"]
     log = tmp_path / "log"
     with log.open("wb") as written:
         worker = subprocess.Popen(
-            [sys.executable, "-c", code, folder, *arguments],
-            cwd=tmp_path,
-            env=environment,
+            [*command, code, folder, *arguments],
+            **options,
             stdin=subprocess.DEVNULL,
             stdout=written,
             stderr=subprocess.STDOUT,
         )
-    ask = (
-        "from driver import app, tasks_celery\n"
-        "sent = [tasks_celery.index.delay('ann', f'd{number}') for number in range(4)]\n"
-        f"print([task.get(timeout={PATIENCE}) for task in sent][-1])\n"
-    )
     try:
-        command = [sys.executable, "-c", ask, folder]
-        options = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True}
-        done = subprocess.run(command, timeout=2 * PATIENCE, **options)
-        assert done.stdout == "d3 of ann is indexed\n", (done.stderr, log.read_text())
+        done, _ = asker.communicate(timeout=2 * PATIENCE)
+        assert done == "d3 of ann is indexed\n", log.read_text()
     finally:
+        asker.kill()
         worker.terminate()
         worker.wait(PATIENCE)

@@ -61,8 +61,10 @@ def run(script, *arguments, **options):
     )
 
 
+# In a job of a shell that is in the background SIGINT is ignored, and what is started from there would ignore it, too.
 WAITING = """
-import math, sys
+import math, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 import lessor
 client = lessor.Client("127.0.0.1:1", id="c")
 rate = client.rate("x")
