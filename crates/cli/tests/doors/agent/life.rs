@@ -29,8 +29,12 @@ async fn an_agent_starts_before_its_server_and_says_so() {
     })
     .await;
     assert_eq!(check(&agent.http).await.status, 503, "nothing is leased");
-    let page = http(&agent.http, "GET /status", "", "").await.body;
-    let page: serde_json::Value = serde_json::from_str(&page).unwrap();
+    let status = async || -> serde_json::Value {
+        serde_json::from_str(&http(&agent.http, "GET /status", "", "").await.body).unwrap()
+    };
+    // A check waits for 10 ms, and the call that it has begun may fail after that.
+    eventually("the call has failed", async || !status().await["last_error"].is_null()).await;
+    let page = status().await;
     assert_eq!((&page["state"], &page["id"]), (&"degraded".into(), &id("early").into()), "{page}");
     assert_eq!((&page["rules"]["limits"][0]["limit"], &page["keys"]), (&"3/1h".into(), &1.into()), "{page}");
     assert!(page["last_error"]["fault"].as_str().unwrap().contains("no answer"), "{page}");
