@@ -72,7 +72,7 @@ async fn check_says_how_each_limit_is_kept_and_which_has_no_template() {
     let wanted = "edge/0: 5/1m, exact, of edge/0|0:*\n    passes at most 5 in any window; when the limit is cut the old one may \
                   pass for 1m 33s\n    refuses wrongly: after a wait of 100ms, ";
     assert!(out.starts_with(wanted), "{out}");
-    assert!(out.ends_with("doors.yaml: valid, 2 sets, 6 limits, version 1, at 10 doors\n"), "{out}");
+    assert!(out.ends_with("doors.yaml: valid, 3 sets, 7 limits, version 1, at 10 doors\n"), "{out}");
 
     let imported = run(&["import", "--rules", rules]).await.out;
     let directory = tempfile::tempdir().unwrap();

@@ -10,6 +10,6 @@ mod agent;
 mod bad_input;
 mod envoy;
 mod front;
-mod nginx;
 mod pool;
+mod proxies;
 mod ten;
