@@ -1,6 +1,7 @@
 //! The recipes for proxies that ask over HTTP, each run by the real one where it is installed, and all of them held to one script.
 
-pub(crate) mod double;
+mod double;
+mod envoy;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -146,7 +147,7 @@ async fn nginx_lets_pass_what_the_doors_let_pass() {
     };
     let program = debian("/usr/sbin/nginx", "-v", "nginx-light");
     // Nor does the test depend on how long an answer takes.
-    let double = Double::new(program, "127.0.0.1:8888", &["nginx.conf"], command)
+    let double = Double::new(program, "127.0.0.1:8888", &["configs/doors/nginx.conf"], command)
         .replacing(&[("proxy_read_timeout 1s;", "proxy_read_timeout 60s;")]);
     let set = ("edge", "forwarded: x-original, deny_status: 403,");
     Ways { double, set, says_standing: true, unanswered: 500 }.run().await;
@@ -164,7 +165,8 @@ async fn traefik_lets_pass_what_the_doors_let_pass() {
         command.current_dir(place.directory);
         command
     };
-    let double = Double::new(fetched("traefik"), "127.0.0.1:8889", &["traefik-dynamic.yaml"], command);
+    let double =
+        Double::new(fetched("traefik"), "127.0.0.1:8889", &["configs/doors/traefik-dynamic.yaml"], command);
     Ways { double, set: ("front", ""), says_standing: false, unanswered: 500 }.run().await;
 }
 
@@ -179,19 +181,24 @@ async fn caddy_lets_pass_what_the_doors_let_pass() {
             .env("XDG_CONFIG_HOME", place.directory);
         command
     };
-    let double = Double::new(fetched("caddy"), ":8890", &["Caddyfile"], command);
+    let double = Double::new(fetched("caddy"), ":8890", &["configs/doors/Caddyfile"], command);
     Ways { double, set: ("front", ""), says_standing: true, unanswered: 502 }.run().await;
 }
 
 #[tokio::test]
 async fn haproxy_lets_pass_what_the_doors_let_pass() {
     let command = |place: &Place| {
-        let mut command = binary(&place.program, &["-db", "-f", "haproxy.cfg", "-C"]);
+        let mut command = binary(&place.program, &["-db", "-f", "configs/doors/haproxy.cfg", "-C"]);
         command.arg(place.directory);
         command
     };
     let program = debian("/usr/sbin/haproxy", "-v", "haproxy");
-    let double = Double::new(program, "127.0.0.1:8891", &["haproxy.cfg", "haproxy.lua"], command)
-        .replacing(&[("timeout = 1000", "timeout = 60000")]);
+    let double = Double::new(
+        program,
+        "127.0.0.1:8891",
+        &["configs/doors/haproxy.cfg", "configs/doors/haproxy.lua"],
+        command,
+    )
+    .replacing(&[("timeout = 1000", "timeout = 60000")]);
     Ways { double, set: ("front", ""), says_standing: true, unanswered: 503 }.run().await;
 }

@@ -17,9 +17,9 @@ use crate::house::{AGES, eventually, repository_file};
 /// A proxy that may be there, and the files of its recipe.
 pub(crate) struct Double {
     program: Option<PathBuf>,
-    /// Where the recipe serves.
+    /// Where the recipe serves, as it says it: a port is the last of it.
     serves: &'static str,
-    /// The files of configs/doors.
+    /// Its files, by their paths in the repository.
     files: &'static [&'static str],
     /// What else is replaced in them, each of which has to be there.
     replaced: &'static [(&'static str, &'static str)],
@@ -94,9 +94,9 @@ impl Double {
             // Another process may have it by then, and another one is tried.
             let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
             let mut texts: Vec<String> = self.files.iter().map(|file| text(file)).collect();
-            // Caddy has the port by itself.
-            let at = if self.serves.starts_with(':') { &address["127.0.0.1".len()..] } else { &address };
-            let own = (self.serves, at);
+            let port = address.rsplit(':').next().unwrap();
+            let at = format!("{}{port}", self.serves.trim_end_matches(|it: char| it.is_ascii_digit()));
+            let own = (self.serves, &*at);
             for &(there, here) in addresses.iter().chain([&own]).chain(self.replaced) {
                 // Where it serves may be said by a flag, and then stands in the line that says how to start it.
                 assert!(texts.iter().any(|text| text.contains(there)), "the recipe has no {there}");
@@ -105,7 +105,8 @@ impl Double {
                 }
             }
             for (file, text) in self.files.iter().zip(texts) {
-                std::fs::write(directory.path().join(file), text).unwrap();
+                let name = Path::new(file).file_name().expect("a file");
+                std::fs::write(directory.path().join(name), text).unwrap();
             }
             let place = Place { program: program.clone(), address: &address, directory: directory.path() };
             let mut command = (self.command)(&place);
@@ -136,5 +137,5 @@ impl Running {
 }
 
 fn text(file: &str) -> String {
-    std::fs::read_to_string(repository_file("configs/doors").join(file)).unwrap()
+    std::fs::read_to_string(repository_file(file)).unwrap()
 }
