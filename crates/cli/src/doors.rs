@@ -6,6 +6,7 @@ mod peer;
 mod pool;
 mod reach;
 mod sockets;
+mod tls;
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -17,7 +18,7 @@ use clap::{ArgGroup, Args};
 use lessor_client::internals::clock;
 use lessor_client::{Builder, Client};
 use lessor_doors::rules::RuleBook;
-use lessor_doors::shell::{DoorAddress, Doors, HandedSocket, KeyBounds, Listening, UsedWindows};
+use lessor_doors::shell::{DoorAddress, DoorTls, Doors, HandedSocket, KeyBounds, Listening, UsedWindows};
 use sd_notify::NotifyState;
 use tokio::signal::unix::Signal;
 use tracing::{error, info, warn};
@@ -29,6 +30,7 @@ use self::pool::PoolFlags;
 use self::reach::watch_servers;
 pub(crate) use self::sockets::handed_over;
 use self::sockets::{SocketFlags, tell_supervisor};
+use self::tls::DoorTlsFlags;
 use crate::log::{self, LogFormat};
 use crate::pages::ServerFlags;
 use crate::signals::Signals;
@@ -56,6 +58,8 @@ pub(crate) struct OpenDoors {
     pool: PoolFlags,
     #[command(flatten)]
     sockets: SocketFlags,
+    #[command(flatten)]
+    tls: DoorTlsFlags,
     /// Connections that a door takes at a time; others wait. Peers that the rules do not trust have a quarter of them
     #[arg(long, env = "LESSOR_DOORS_CONNECTIONS", value_name = "N", default_value_t = 4_096, value_parser = connections)]
     connections: usize,
@@ -170,13 +174,14 @@ impl OpenDoors {
         info!(version = env!("LESSOR_VERSION"), rules = %Counted(&book), id = %client.id(), "starting");
         let bounds = KeyBounds { most: self.max_keys, new_a_second: self.max_new_keys };
         let doors = Arc::new(Doors::bounded(client.clone(), book, bounds));
-        let listening = self.open(&doors, handed).await?;
+        let tls = self.tls.load()?;
+        let listening = self.open(&doors, handed, tls.as_ref()).await?;
         tell_supervisor(&[NotifyState::Ready, NotifyState::Status("no server has answered yet")]);
         let Signals { mut terminate, mut interrupt, hang_up } = signals;
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
-            never = self.follow((&mut source, &doors), hang_up, backing.on_rules) => match never {},
+            never = self.follow((&mut source, &doors), tls.as_deref(), hang_up, backing.on_rules) => match never {},
             never = watch_servers(&backing.servers, &doors) => match never {},
         }
         tell_supervisor(&[NotifyState::Stopping, NotifyState::Status("draining")]);
@@ -206,6 +211,9 @@ impl OpenDoors {
         }
         if self.http.is_empty() {
             self.http.push(taken.http.clone());
+        }
+        if let Some(tls) = &taken.tls {
+            self.tls.take(tls);
         }
         if !taken.passed_over.is_empty() {
             let variables = taken.passed_over.join(", ");
@@ -238,14 +246,25 @@ impl OpenDoors {
         if self.shadow { book.in_shadow() } else { book }
     }
 
-    async fn open(&self, doors: &Arc<Doors>, handed: Vec<HandedSocket>) -> anyhow::Result<Listening> {
+    async fn open(
+        &self,
+        doors: &Arc<Doors>,
+        handed: Vec<HandedSocket>,
+        tls: Option<&Arc<DoorTls>>,
+    ) -> anyhow::Result<Listening> {
         let sockets = self.sockets.sockets().with_handed(handed);
-        let mut listening = Listening::new(Arc::clone(doors), self.connections).with_sockets(sockets);
-        for address in self.rls.iter().chain(&self.http).chain(&self.pool.pool) {
+        let are_secure = self.tls.are_there();
+        let [of_rls, of_http] = are_secure.map(|is_there| tls.filter(|_| is_there).cloned());
+        let mut listening = Listening::new(Arc::clone(doors), self.connections)
+            .with_sockets(sockets)
+            .with_tls(of_rls, of_http);
+        let [rls, http] = [(&self.rls, are_secure[0]), (&self.http, are_secure[1])]
+            .map(|(addresses, is_secure)| addresses.iter().filter(move |_| !is_secure));
+        for address in rls.chain(http).chain(&self.pool.pool) {
             if let DoorAddress::Port(address) = address
                 && !address.ip().is_loopback()
             {
-                warn!(%address, "plain, and other machines reach it: wanted a network of proxies only");
+                warn!(%address, "plain, and other machines reach it: wanted --tls-cert and --tls-key, or a network of proxies only");
             }
         }
         let (mut rls, mut http) = (Vec::new(), Vec::new());
@@ -271,6 +290,7 @@ impl OpenDoors {
     async fn follow(
         &self,
         (source, doors): (&mut RuleSource, &Doors),
+        tls: Option<&DoorTls>,
         mut hang_up: Signal,
         on_rules: &(dyn Fn(&RuleBook) + Sync),
     ) -> Infallible {
@@ -279,6 +299,9 @@ impl OpenDoors {
                 _ = hang_up.recv() => true,
                 () = clock::sleep_until(clock::now() + LOOK_AGAIN) => false,
             };
+            if let Some(tls) = tls {
+                tls::refresh(tls, doors);
+            }
             if !source.look() && !is_told {
                 continue;
             }

@@ -1,6 +1,7 @@
-//! The flags by which a command that is a client of a server speaks TLS.
+//! The flags by which a command that is a client of a server speaks TLS, and what those of ports have in common.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use lessor_client::{BearerToken, Tls};
@@ -45,5 +46,14 @@ impl ClientTlsFlags {
             Some(glob) => tls.server(glob),
             None => tls,
         })
+    }
+}
+
+/// The age that a connection may have. Below a second nothing would ever be answered.
+pub(crate) fn age(text: &str) -> Result<Duration, String> {
+    let age = humantime::parse_duration(text).map_err(|fault| fault.to_string())?;
+    match age >= Duration::from_secs(1) {
+        true => Ok(age),
+        false => Err("wanted at least 1s".to_owned()),
     }
 }

@@ -31,6 +31,7 @@ pub mod tls {
     pub use crate::shell::tls::certificate::{BadCertificate, end_of, end_of_chain, identity};
     pub use crate::shell::tls::pem::PemSource;
     pub use crate::shell::tls::renewed::{Renewed, Texts};
+    pub use crate::shell::tls::showing::{ShownCertificate, shown_sources};
     pub use crate::shell::tls::{ClientTls, certified, roots};
     pub use crate::shell::{Connector, Protocol};
 }

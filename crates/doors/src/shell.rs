@@ -23,17 +23,20 @@ mod http;
 mod in_force;
 mod leases;
 mod listen;
+mod listener;
 mod newcomers;
 mod pool;
 mod program;
 mod rls;
 mod sockets;
 mod status;
+mod tls;
 
 pub use self::in_force::KeyBounds;
 pub use self::listen::{BadAddress, DoorAddress, ListenFault, Listening};
 pub use self::sockets::{HandedSocket, Sockets};
 pub use self::status::{Reach, UsedWindows};
+pub use self::tls::{DoorTls, DoorTlsOptions};
 
 /// The doors of one process: one client, and so one lease for each resource, for all that is asked through any of them.
 #[derive(Debug)]

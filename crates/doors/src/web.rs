@@ -31,6 +31,15 @@ pub struct Trusted {
     networks: Vec<IpNet>,
 }
 
+/// The peer that has sent a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WebPeer {
+    /// The address; absent: it came over a socket of this machine's file system.
+    pub address: Option<IpAddr>,
+    /// Whether it has shown a certificate that is believed, and is trusted for it.
+    pub is_certified: bool,
+}
+
 /// A request of a client, as a proxy forwards it.
 #[derive(Clone, Debug)]
 pub struct WebRequest<'a> {
@@ -115,14 +124,14 @@ impl<'a> WebRequest<'a> {
     /// When a field stands there twice, is no text, or too long.
     pub fn read(
         (method, headers): (&'a Method, &'a HeaderMap),
-        peer: Option<IpAddr>,
+        WebPeer { address: peer, is_certified }: WebPeer,
         forwarded: Forwarded,
         trusted: &Trusted,
     ) -> Result<WebRequest<'a>, Malformed> {
         let own = Cow::Borrowed(method.as_str());
         let mut request = WebRequest {
             headers,
-            is_trusted: trusted.contains(peer),
+            is_trusted: is_certified || trusted.contains(peer),
             method: own,
             path: None,
             query: None,
@@ -323,7 +332,12 @@ mod tests {
     ) -> Result<Option<String>, String> {
         let headers = headers(fields);
         let trusted = Trusted::new(vec!["10.0.0.0/8".parse().unwrap()]);
-        let request = WebRequest::read((&Method::GET, &headers), peer.parse().ok(), forwarded, &trusted);
+        let request = WebRequest::read(
+            (&Method::GET, &headers),
+            WebPeer { address: peer.parse().ok(), is_certified: false },
+            forwarded,
+            &trusted,
+        );
         let request = request.map_err(|fault| fault.to_string())?;
         Ok(request.value(&Attribute::new(name).unwrap()).map(Cow::into_owned))
     }

@@ -40,11 +40,21 @@ pub(crate) struct PeerSettings {
     pub(super) shadow: bool,
     /// The part of a limit from which on a request is near it.
     pub(super) near: f64,
+    /// The TLS of gRPC, if it had any.
+    pub(super) tls: Option<PeerTls>,
     pub(super) log_format: LogFormat,
     /// The least severe lines that it logged.
     pub(super) log_level: &'static str,
     /// Variables that say something which doors have no use for.
     pub(super) passed_over: Vec<&'static str>,
+}
+
+/// The files with which a service spoke TLS over gRPC.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct PeerTls {
+    pub(super) certificate: PathBuf,
+    pub(super) key: PathBuf,
+    pub(super) client_ca: Option<PathBuf>,
 }
 
 /// The variables of a service, and what is wrong with them.
@@ -106,6 +116,7 @@ impl PeerSettings {
             fields: said.fields(),
             shadow: said.flag("SHADOW_MODE"),
             near: said.near(),
+            tls: said.tls(),
             log_format: said.log_format(),
             log_level: said.log_level(),
             passed_over: PASSED_OVER.iter().copied().filter(|name| said.text(name).is_some()).collect(),
@@ -141,13 +152,28 @@ impl Variables<'_> {
     }
 
     fn refuse_what_is_not_there(&mut self) {
-        if self.flag("GRPC_SERVER_USE_TLS") {
-            let wanted = "false, as doors are plain, and a network of proxies only or GRPC_UDS";
-            self.wrong("GRPC_SERVER_USE_TLS", "true", wanted);
+        if let Some(text) = self.text("GRPC_CLIENT_TLS_SAN") {
+            let wanted = "none, as every certificate of GRPC_CLIENT_TLS_CACERT is believed";
+            self.wrong("GRPC_CLIENT_TLS_SAN", &text, wanted);
         }
         if let Some(text) = self.text("CONFIG_TYPE").filter(|text| text != "FILE") {
             self.wrong("CONFIG_TYPE", &text, "FILE, as rules come from files");
         }
+    }
+
+    fn tls(&mut self) -> Option<PeerTls> {
+        if !self.flag("GRPC_SERVER_USE_TLS") {
+            return None;
+        }
+        let [certificate, key] =
+            ["GRPC_SERVER_TLS_CERT", "GRPC_SERVER_TLS_KEY"].map(|name| match self.text(name) {
+                Some(path) => path.into(),
+                None => {
+                    self.wrong(name, "nothing", "a file, as GRPC_SERVER_USE_TLS is true");
+                    PathBuf::new()
+                }
+            });
+        Some(PeerTls { certificate, key, client_ca: self.text("GRPC_CLIENT_TLS_CACERT").map(PathBuf::from) })
     }
 
     fn flag(&mut self, name: &str) -> bool {

@@ -11,6 +11,7 @@ use lessor_server::shell::{TlsClients, TlsOptions};
 use tracing::warn;
 
 use super::address::address;
+use crate::tls::age;
 
 /// The certificates of a server, and whom it believes.
 #[derive(Debug, Args)]
@@ -121,14 +122,5 @@ impl TlsFlags {
             warn!(%listen, "plain, and other machines reach it: whoever is on the way reads and changes what is said; wanted \
                    --tls-cert and --tls-key, or --insecure if that is meant");
         }
-    }
-}
-
-/// Below a second nothing would ever be answered.
-fn age(text: &str) -> Result<Duration, String> {
-    let age = humantime::parse_duration(text).map_err(|fault| fault.to_string())?;
-    match age >= Duration::from_secs(1) {
-        true => Ok(age),
-        false => Err("wanted at least 1s".to_owned()),
     }
 }

@@ -13,3 +13,4 @@ mod front;
 mod pool;
 mod proxies;
 mod ten;
+mod tls;

@@ -1,7 +1,7 @@
 //! The recipes for proxies that ask over HTTP, each run by the real one where it is installed, and all of them held to one script.
 
-mod double;
-mod envoy;
+pub(crate) mod double;
+pub(crate) mod envoy;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,13 +27,13 @@ struct Ways {
 
 /// The service behind the proxies, which counts.
 #[derive(Clone, Default)]
-struct Service(Arc<AtomicU64>);
+pub(crate) struct Service(Arc<AtomicU64>);
 
 // === impl Service ===
 
 impl Service {
     /// Serves on loopback. Returns the address.
-    async fn serve(&self) -> String {
+    pub(crate) async fn serve(&self) -> String {
         let (own, all) = (self.clone(), self.clone());
         let service = Router::new()
             .route(
@@ -50,7 +50,7 @@ impl Service {
         address
     }
 
-    fn calls(&self) -> u64 {
+    pub(crate) fn calls(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }

@@ -5,6 +5,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod certificates;
 pub(crate) mod clients;
 pub(crate) mod diary;
 pub(crate) mod etcd;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use rustix::process::Signal;
 
-use crate::Certificates;
+use crate::house::certificates::Certificates;
 use crate::house::{eventually, everything, page, run};
 
 /// Starts a server that cannot start, and gives back what it says.

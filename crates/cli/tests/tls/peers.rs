@@ -1,7 +1,8 @@
 //! Peers: the commands of this program, a node below, `openssl s_client`, and grpcio of Python.
 
+use crate::house::certificates::Certificates;
 use crate::house::{House, eventually, everything, page, run};
-use crate::{Certificates, localhost};
+use crate::localhost;
 
 /// Runs a command of this program as a client that shows `name`.
 async fn lessor(certificates: &Certificates, name: &str, arguments: &[&str]) -> crate::house::Outcome {

@@ -1,8 +1,10 @@
 //! The TLS of a client: which servers it believes, and who it proves to be.
 
 pub(crate) mod certificate;
+mod client_verifier;
 pub(crate) mod pem;
 pub(crate) mod renewed;
+pub(crate) mod showing;
 mod verifier;
 
 use std::fmt;

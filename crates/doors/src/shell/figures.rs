@@ -1,6 +1,7 @@
 //! Figures of doors, as Prometheus reads them. Rules have names in them, and keys never.
 
 mod pool;
+mod tls;
 
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 pub(super) use self::pool::PoolFigures;
+use self::tls::TlsFigures;
 use crate::claim::{Call, CallAnswer, Overall, Verdict};
 
 /// The figures of all doors of a process.
@@ -25,6 +27,7 @@ pub(super) struct Figures {
     loads: Family<LoadLabel, Counter>,
     pub(super) owed: Counter,
     turned_away: Counter,
+    pub(super) tls: TlsFigures,
     pub(super) pool: PoolFigures,
 }
 
@@ -112,6 +115,7 @@ impl Default for Figures {
             loads: Family::default(),
             owed: Counter::default(),
             turned_away: Counter::default(),
+            tls: TlsFigures::default(),
             pool: PoolFigures::default(),
         };
         let registry = &mut figures.registry;
@@ -134,6 +138,7 @@ impl Default for Figures {
             "Connections of peers that are not trusted for which there was no place",
             figures.turned_away.clone(),
         );
+        figures.tls.register(registry);
         figures.pool.register(registry);
         figures
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, Path, RawQuery, Request, State};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -16,21 +16,24 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use lessor_client::internals::clock;
 use lessor_envoy_proto::Code;
+use lessor_proto::Time;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tower_layer::Layer as _;
 
-use super::connection::{DoorConnection, DoorListener};
+use super::connection::DoorConnection;
 use super::figures::{AnswerLabel, DoorKind};
 use super::listen::Readiness;
+use super::listener::DoorListener;
 use super::rls::RlsOutcome;
 use super::{Asked, Doors};
 use crate::check::{ProgramRequest, Settlement, WebAnswer};
 use crate::malformed::Malformed;
 use crate::rls::json;
-use crate::web::WebRequest;
+use crate::web::{Trusted, WebPeer, WebRequest};
 
 /// The bytes that a body may have.
 const BODY_BYTES: usize = 64 << 10;
@@ -49,15 +52,35 @@ const FIRST: Duration = Duration::from_secs(1);
 pub(super) struct Routed {
     pub(super) doors: Arc<Doors>,
     pub(super) readiness: Readiness,
+    /// Whether a peer at a port must have shown a certificate, for anything but a probe.
+    pub(super) requires_certificates: bool,
 }
 
 /// The peer of a connection.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub(super) struct PeerAddress {
     /// The address; absent: it came over a socket of the file system.
     pub(super) address: Option<IpAddr>,
     /// The user at the other end of such a socket, as the system says.
     pub(super) user: Option<u32>,
+    /// Whether it has shown a certificate that is believed.
+    pub(super) is_certified: bool,
+}
+
+/// The pages of probes, who have no certificate.
+const PROBES: [&str; 3] = ["/healthcheck", "/healthz", "/readyz"];
+
+// === impl PeerAddress ===
+
+impl PeerAddress {
+    pub(super) fn at(address: IpAddr) -> PeerAddress {
+        PeerAddress { address: Some(address), ..PeerAddress::default() }
+    }
+
+    /// Whether it is one of those that the rules trust, or has shown a certificate.
+    fn is_trusted(self, trusted: &Trusted) -> bool {
+        self.is_certified || trusted.contains(self.address)
+    }
 }
 
 pub(super) fn routes(routed: Routed) -> Router {
@@ -72,18 +95,24 @@ pub(super) fn routes(routed: Routed) -> Router {
         .route("/readyz", get(ready))
         .route("/status", get(status))
         .layer(DefaultBodyLimit::max(BODY_BYTES))
+        .layer(from_fn_with_state(routed.clone(), certified))
         .layer(from_fn(in_time))
         .with_state(routed)
 }
 
-/// Serves HTTP/1 until it ends. Requests under way are answered.
-pub(super) async fn serve(mut listener: DoorListener, router: Router, readiness: Readiness) {
+/// Serves HTTP/1 until it ends, each connection no longer than until it has that age. Requests under way are answered.
+pub(super) async fn serve(
+    mut listener: DoorListener,
+    router: Router,
+    readiness: Readiness,
+    age: Option<Duration>,
+) {
     let (mut connections, mut ended) = (JoinSet::new(), pin!(readiness.clone().ended()));
     loop {
         tokio::select! {
             () = &mut ended => break,
             connection = listener.accept() => {
-                connections.spawn(converse(connection, router.clone(), readiness.clone()));
+                connections.spawn(converse(connection, router.clone(), readiness.clone(), age));
             }
             Some(_) = connections.join_next() => {}
         }
@@ -93,7 +122,8 @@ pub(super) async fn serve(mut listener: DoorListener, router: Router, readiness:
 }
 
 /// Serves one connection.
-async fn converse(connection: DoorConnection, router: Router, readiness: Readiness) {
+async fn converse(connection: DoorConnection, router: Router, readiness: Readiness, age: Option<Duration>) {
+    let ends = age.map_or(Time::MAX, |age| clock::now() + age);
     let answers = axum::Extension(ConnectInfo(connection.peer())).layer(router);
     let (answers, has_asked) = (TowerToHyperService::new(answers), watch::Sender::new(false));
     let service = service_fn(|request| {
@@ -108,6 +138,11 @@ async fn converse(connection: DoorConnection, router: Router, readiness: Readine
     tokio::select! {
         // Errors of a peer are its own affair.
         _ = &mut served => return,
+        () = clock::sleep_until(ends) => {
+            served.as_mut().graceful_shutdown();
+            let _ = served.await;
+            return;
+        }
         () = readiness.ended() => {}
     }
     // Nobody who has come before the end goes unheard: the first request may be on its way, and would be cut off.
@@ -131,6 +166,17 @@ async fn in_time(request: Request, next: Next) -> Response {
     }
 }
 
+/// The answer to a peer that has shown a certificate where that is wanted, or is a probe.
+async fn certified(State(routed): State<Routed>, request: Request, next: Next) -> Response {
+    let peer = request.extensions().get::<ConnectInfo<PeerAddress>>().map(|info| info.0);
+    let is_known = peer.is_some_and(|peer| peer.is_certified || peer.address.is_none());
+    if routed.requires_certificates && !is_known && !PROBES.contains(&request.uri().path()) {
+        return (StatusCode::FORBIDDEN, "no certificate was shown; wanted one of --tls-client-ca\n")
+            .into_response();
+    }
+    next.run(request).await
+}
+
 /// The check of a proxy. Its body is not read, nor its own query.
 async fn check(
     State(routed): State<Routed>,
@@ -143,8 +189,8 @@ async fn check(
     let rules = doors.in_force.load_full();
     let Some(set) = rules.book().set(&set) else { return no_set(doors, DoorKind::Check, &set) };
     let forwarded = set.manner.forwarded;
-    let request = match WebRequest::read((&method, &headers), peer.address, forwarded, &rules.book().trusted)
-    {
+    let at = WebPeer { address: peer.address, is_certified: peer.is_certified };
+    let request = match WebRequest::read((&method, &headers), at, forwarded, &rules.book().trusted) {
         Ok(request) => request,
         Err(fault) => return malformed(doors, DoorKind::Check, &fault),
     };
@@ -163,7 +209,7 @@ async fn program(
 ) -> Response {
     let doors = &routed.doors;
     let rules = doors.in_force.load_full();
-    if !rules.book().trusted.contains(peer.address) {
+    if !peer.is_trusted(&rules.book().trusted) {
         return stranger();
     }
     let Some(set) = rules.book().set(&set) else { return no_set(doors, DoorKind::Program, &set) };
@@ -187,7 +233,7 @@ async fn settle(
     body: Bytes,
 ) -> Response {
     let doors = &routed.doors;
-    if !doors.in_force.load().book().trusted.contains(peer.address) {
+    if !peer.is_trusted(&doors.in_force.load().book().trusted) {
         return stranger();
     }
     let settlement: Settlement = match serde_json::from_slice(&body) {
@@ -253,7 +299,7 @@ async fn status(
     RawQuery(query): RawQuery,
 ) -> Response {
     let doors = &routed.doors;
-    if !doors.in_force.load().book().trusted.contains(peer.address) {
+    if !peer.is_trusted(&doors.in_force.load().book().trusted) {
         return stranger();
     }
     let page = doors.status(routed.readiness.is_serving());

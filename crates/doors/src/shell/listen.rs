@@ -15,11 +15,12 @@ use tokio::task::JoinSet;
 use tonic_health::server::HealthReporter;
 
 use super::Doors;
-use super::connection::{DoorListener, DoorPlaces};
 use super::http::{self, Routed, routes};
+use super::listener::{DoorListener, DoorPlaces};
 use super::pool::{self, PoolDoor};
 use super::rls::RlsService;
 use super::sockets::Sockets;
+use super::tls::{DoorTls, PortTls};
 
 /// The address of a door: `HOST:PORT`, or `unix:PATH`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,6 +55,8 @@ pub struct Listening {
     /// The addresses at which gRPC and HTTP are served, as they were bound.
     bound: Vec<DoorAddress>,
     sockets: Sockets,
+    /// The TLS of its ports for gRPC, and of those for HTTP; absent: they are plain.
+    tls: [Option<Arc<DoorTls>>; 2],
 }
 
 /// Whether requests are welcome, and when to end.
@@ -129,6 +132,7 @@ impl Listening {
             services: JoinSet::new(),
             bound: Vec::new(),
             sockets: Sockets::default(),
+            tls: [None, None],
         }
     }
 
@@ -136,6 +140,15 @@ impl Listening {
     #[must_use]
     pub fn with_sockets(self, sockets: Sockets) -> Listening {
         Listening { sockets, ..self }
+    }
+
+    /// Speaks TLS at ports for gRPC, and at those for HTTP. PoolCounter's lines are plain, as are sockets of the file system.
+    #[must_use]
+    pub fn with_tls(self, rls: Option<Arc<DoorTls>>, http: Option<Arc<DoorTls>>) -> Listening {
+        for tls in [&rls, &http].into_iter().flatten() {
+            self.doors.figures.tls.ends(tls.ends());
+        }
+        Listening { tls: [rls, http], ..self }
     }
 
     /// The sockets of its doors.
@@ -153,7 +166,12 @@ impl Listening {
         let health = tonic_health::pb::health_server::HealthServer::new(
             tonic_health::server::HealthService::from_health_reporter(self.health.clone()),
         );
-        let router = tonic::transport::Server::builder()
+        let mut router = tonic::transport::Server::builder();
+        let tls = self.tls[0].clone();
+        if let Some(tls) = &tls {
+            router = router.max_connection_age(tls.max_age);
+        }
+        let router = router
             .http2_keepalive_interval(Some(KEEP_ALIVE[0]))
             .http2_keepalive_timeout(Some(KEEP_ALIVE[1]))
             .max_concurrent_streams(Some(STREAMS))
@@ -161,6 +179,7 @@ impl Listening {
             .add_service(RlsService::server(Arc::clone(&self.doors)));
         let ended = self.readiness.clone().ended();
         let (listener, bound) = self.listen(address).await?;
+        let listener = listener.over(tls.map(PortTls::Rls));
         let incoming = futures_util::stream::unfold(listener, |mut listener| async {
             let connection = listener.accept().await;
             Some((Ok::<_, io::Error>(connection), listener))
@@ -174,10 +193,14 @@ impl Listening {
     /// # Errors
     /// When it cannot be had.
     pub async fn open_http(&mut self, address: &DoorAddress) -> Result<DoorAddress, ListenFault> {
-        let routed = Routed { doors: Arc::clone(&self.doors), readiness: self.readiness.clone() };
+        let tls = self.tls[1].clone();
+        let requires_certificates = tls.as_ref().is_some_and(|tls| tls.requires_clients);
+        let readiness = self.readiness.clone();
+        let routed = Routed { doors: Arc::clone(&self.doors), readiness, requires_certificates };
         let (listener, bound) = self.listen(address).await?;
-        let ended = self.readiness.clone();
-        self.services.spawn(http::serve(listener, routes(routed), ended));
+        let age = tls.as_ref().map(|tls| tls.max_age);
+        let listener = listener.over(tls.map(PortTls::Http));
+        self.services.spawn(http::serve(listener, routes(routed), self.readiness.clone(), age));
         Ok(bound)
     }
 

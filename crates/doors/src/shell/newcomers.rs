@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn a_peer_has_a_budget_of_its_own_that_comes_back() {
         let keys = NewKeys::new(Some(10));
-        let user = |user| PeerAddress { address: None, user: Some(user) };
+        let user = |user| PeerAddress { user: Some(user), ..PeerAddress::default() };
         let at = |milliseconds| Time::ZERO + Duration::from_millis(milliseconds);
         assert!(keys.take(user(1), 100, at(0)) && !keys.take(user(1), 1, at(0)));
         assert!(keys.take(user(2), 1, at(0)), "another's");
@@ -157,8 +157,7 @@ mod tests {
     #[test]
     fn peers_are_forgotten_when_they_have_all_again() {
         let keys = NewKeys::new(Some(1));
-        let peer =
-            |number: u32| PeerAddress { address: Some(std::net::Ipv4Addr::from(number).into()), user: None };
+        let peer = |number: u32| PeerAddress::at(std::net::Ipv4Addr::from(number).into());
         for number in 0..u32::try_from(PEERS).unwrap() {
             assert!(keys.take(peer(number), 1, Time::ZERO));
         }

@@ -7,7 +7,6 @@ use lessor_envoy_proto::{RateLimitRequest, RateLimitResponse};
 use tonic::{Request, Response, Status};
 
 use super::figures::{AnswerLabel, DoorKind};
-use super::http::PeerAddress;
 use super::{Asked, Doors};
 use crate::claim::{CallAnswer, Overall};
 use crate::rls::{Malformed, read, timeout};
@@ -45,7 +44,7 @@ impl RateLimitService for RlsService {
         request: Request<RateLimitRequest>,
     ) -> Result<Response<RateLimitResponse>, Status> {
         let timeout = request.metadata().get("grpc-timeout").and_then(|text| timeout(text.to_str().ok()?));
-        let peer = request.extensions().get().copied().unwrap_or(PeerAddress { address: None, user: None });
+        let peer = request.extensions().get().copied().unwrap_or_default();
         let asked = Asked { door: DoorKind::Rls, timeout, peer };
         match self.0.rate_limit(request.get_ref(), asked).await {
             RlsOutcome::Answer(response) => Ok(Response::new(response)),

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 
-use super::connection::DoorSocket;
 use super::listen::DoorAddress;
+use super::listener::DoorSocket;
 
 /// The sockets of the doors of a process.
 #[derive(Debug)]

@@ -5,7 +5,6 @@
 //! resumed from an earlier one.
 
 pub(super) mod certificates;
-mod client_verifier;
 pub(super) mod handshake;
 
 use std::path::PathBuf;
@@ -13,13 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_client::TlsFault;
-use lessor_client::internals::tls::{PemSource, Renewed, Texts, certified, end_of, end_of_chain, roots};
+use lessor_client::internals::tls::{PemSource, Renewed, ShownCertificate, Texts, shown_sources};
 use rustls::ServerConfig;
-use rustls::crypto::ring;
-use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 
-use self::client_verifier::ClientVerifier;
 use super::port_name::Port;
 
 /// The settings of TLS on the ports of a server.
@@ -78,13 +73,8 @@ impl TlsOptions {
     }
 
     fn sources(&self) -> Vec<PemSource> {
-        let mut sources =
-            vec![PemSource::file("--tls-cert", &self.certificate), PemSource::file("--tls-key", &self.key)];
-        if let Some(clients) = &self.clients {
-            sources.push(PemSource::file("--tls-client-ca", &clients.ca));
-            sources.extend(clients.revoked.iter().map(|file| PemSource::file("--tls-crl", file)));
-        }
-        sources
+        let clients = self.clients.as_ref().map(|clients| (&*clients.ca, clients.revoked.as_ref()));
+        shown_sources(&self.certificate, &self.key, clients)
     }
 }
 
@@ -114,74 +104,13 @@ impl ServerTls {
 
 impl Shown {
     fn make(sources: &[PemSource], texts: &Texts, requires_clients: bool) -> Result<Shown, TlsFault> {
-        let provider = Arc::new(ring::default_provider());
-        let (certificate, key) = (&sources[0], &sources[1]);
-        let (chain, private) = certified((certificate, &texts[0]), (key, &texts[1]), &provider)?;
-        let ends = end_of_chain(certificate, &chain)?;
-        let authorities = Authorities::read(&sources[2..], &texts[2..])?;
-        let config = |required: bool, protocols: &[&[u8]]| {
-            let verifier = match &authorities {
-                Some(authorities) => authorities.verifier(required)?,
-                None => WebPkiClientVerifier::no_client_auth(),
-            };
-            let mut config = ServerConfig::builder_with_provider(Arc::clone(&provider))
-                .with_safe_default_protocol_versions()
-                .expect("ring has ciphers for both versions")
-                .with_client_cert_verifier(verifier)
-                .with_single_cert(chain.clone(), private.clone_key())
-                .map_err(|fault| key.fault(fault.to_string(), "a key that can sign"))?;
-            config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
-            // Connections stay for hours. Whoever resumed one would not be looked at again.
-            config.session_storage = Arc::new(NoServerSessionStorage {});
-            config.send_tls13_tickets = 0;
-            Ok(Arc::new(config))
-        };
+        let shown = ShownCertificate::read(sources, texts)?;
         Ok(Shown {
-            main: config(requires_clients, &[b"h2", b"http/1.1"])?,
-            pages: config(false, &[b"http/1.1"])?,
-            admin: config(requires_clients, &[b"http/1.1"])?,
-            ends,
-            authorities_end: authorities.as_ref().and_then(Authorities::end),
+            main: shown.config(requires_clients, &[b"h2", b"http/1.1"])?,
+            pages: shown.config(false, &[b"http/1.1"])?,
+            admin: shown.config(requires_clients, &[b"http/1.1"])?,
+            ends: shown.ends,
+            authorities_end: shown.authorities_end(),
         })
-    }
-}
-
-/// The authorities of clients, and what they have revoked.
-struct Authorities<'a> {
-    ca: &'a PemSource,
-    ca_pem: &'a [u8],
-    revoked: Option<(&'a PemSource, &'a [u8])>,
-}
-
-// === impl Authorities ===
-
-impl<'a> Authorities<'a> {
-    fn read(sources: &'a [PemSource], texts: &'a Texts) -> Result<Option<Authorities<'a>>, TlsFault> {
-        let (Some(ca), Some(ca_pem)) = (sources.first(), texts.first()) else { return Ok(None) };
-        let revoked = sources.get(1).zip(texts.get(1)).map(|(source, text)| (source, &**text));
-        Ok(Some(Authorities { ca, ca_pem, revoked }))
-    }
-
-    /// The check of what clients show.
-    fn verifier(&self, required: bool) -> Result<Arc<dyn ClientCertVerifier>, TlsFault> {
-        let roots = Arc::new(roots(self.ca, self.ca_pem)?);
-        let mut builder =
-            WebPkiClientVerifier::builder_with_provider(roots, Arc::new(ring::default_provider()));
-        if let Some((source, pem)) = self.revoked {
-            builder = builder.with_crls(source.revoked(pem)?);
-        }
-        if !required {
-            builder = builder.allow_unauthenticated();
-        }
-        let chain = builder.build().map_err(|fault| {
-            let source = self.revoked.map_or(self.ca, |(source, _)| source);
-            source.fault(fault.to_string(), "what an authority has issued")
-        })?;
-        Ok(Arc::new(ClientVerifier { chain }))
-    }
-
-    fn end(&self) -> Option<Duration> {
-        let authorities = self.ca.certificates(self.ca_pem).ok()?;
-        authorities.iter().filter_map(end_of).min()
     }
 }

@@ -58,6 +58,8 @@ fn all_that_doors_can_do_is_taken_over() {
 fn all_that_is_wrong_is_told_at_once() {
     let fault = settings(&[
         ("GRPC_SERVER_USE_TLS", "true"),
+        ("GRPC_SERVER_TLS_CERT", "/tls/cert.pem"),
+        ("GRPC_CLIENT_TLS_SAN", "proxy.shop"),
         ("CONFIG_TYPE", "GRPC_XDS_SOTW"),
         ("GRPC_HOST", "everywhere"),
         ("GRPC_PORT", "70000"),
@@ -74,13 +76,14 @@ fn all_that_is_wrong_is_told_at_once() {
         lines,
         [
             "the environment of ratelimit:",
-            "GRPC_SERVER_USE_TLS: true; wanted false, as doors are plain, and a network of proxies only or GRPC_UDS",
+            "GRPC_CLIENT_TLS_SAN: proxy.shop; wanted none, as every certificate of GRPC_CLIENT_TLS_CACERT is believed",
             "CONFIG_TYPE: GRPC_XDS_SOTW; wanted FILE, as rules come from files",
             "GRPC_HOST: everywhere; wanted an address, as 0.0.0.0",
             "GRPC_PORT: 70000; wanted a port from 0 to 65535",
             "LIMIT_RESET_HEADER: reset after; wanted the name of a header field",
             "SHADOW_MODE: yes; wanted true or false",
             "NEAR_LIMIT_RATIO: 80; wanted a part from 0 to 1, as 0.8",
+            "GRPC_SERVER_TLS_KEY: nothing; wanted a file, as GRPC_SERVER_USE_TLS is true",
             "LOG_FORMAT: xml; wanted text or json",
             "LOG_LEVEL: loud; wanted trace, debug, info, warn, error, fatal or panic",
         ]

@@ -82,7 +82,7 @@ fn descriptor(kind: &str) -> RateLimitDescriptor {
     RateLimitDescriptor { entries: vec![entry], ..RateLimitDescriptor::default() }
 }
 
-fn command(place: &Place) -> tokio::process::Command {
+pub(crate) fn command(place: &Place) -> tokio::process::Command {
     let flags = ["--concurrency", "1", "--disable-hot-restart", "--log-level", "error", "-c"];
     let mut command = binary(&place.program, &flags);
     command.arg(place.directory.join("envoy.yaml"));
@@ -90,7 +90,7 @@ fn command(place: &Place) -> tokio::process::Command {
 }
 
 /// The words in a file of Envoy's for a port.
-fn port(address: &str) -> String {
+pub(crate) fn port(address: &str) -> String {
     format!("port_value: {}", address.rsplit(':').next().unwrap())
 }
 

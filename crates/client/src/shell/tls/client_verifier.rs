@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use lessor_client::internals::tls::identity;
+use super::certificate::identity;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};

@@ -1,0 +1,196 @@
+//! Listeners of doors: so many connections at a time, each of which has shaken hands where there is TLS.
+//!
+//! Those for whom there is no place wait outside, in the kernel's queue. Peers that are not trusted have a part of the places among
+//! them, and are turned away beyond it, so that they never shut out the proxies. A handshake has as much time as a greeting, and
+//! keeps nobody else waiting.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::serve::Listener;
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::Doors;
+use super::connection::{DoorBytes, DoorConnection};
+use super::http::PeerAddress;
+use super::tls::PortTls;
+
+#[cfg(test)]
+mod tests;
+
+/// The places of a door.
+#[derive(Debug)]
+pub(super) struct DoorPlaces {
+    all: Arc<Semaphore>,
+    /// Those that peers may take that are not trusted.
+    strangers: Arc<Semaphore>,
+}
+
+/// A listener of connections, each of which takes a place.
+#[derive(Debug)]
+pub(super) struct DoorListener {
+    socket: DoorSocket,
+    places: DoorPlaces,
+    doors: Arc<Doors>,
+    greeting: Duration,
+    /// The bytes by which it is known what a peer speaks.
+    preface: usize,
+    /// The TLS of a port, if it is not plain.
+    tls: Option<PortTls>,
+    /// The handshakes that are under way; nothing comes of those that fail.
+    handshakes: JoinSet<Option<DoorConnection>>,
+}
+
+/// A socket that connections come in at.
+#[derive(Debug)]
+pub(super) enum DoorSocket {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// The place of a connection, and the one among those of strangers, until it is dropped.
+#[derive(Debug)]
+pub(super) struct ConnectionPlace {
+    _all: OwnedSemaphorePermit,
+    _of_strangers: Option<OwnedSemaphorePermit>,
+}
+
+/// A connection as it comes in.
+#[derive(Debug)]
+enum Arrival {
+    Tcp(TcpStream, IpAddr),
+    Unix(UnixStream),
+}
+
+/// The bytes that HTTP/2 begins with, and no request of HTTP/1 is shorter.
+const PREFACE: usize = 24;
+/// The time in which a peer says what it speaks.
+const GREETING: Duration = Duration::from_secs(10);
+
+// === impl DoorPlaces ===
+
+impl DoorPlaces {
+    /// The places of a door, of which strangers may take a quarter.
+    pub(super) fn new(places: usize) -> DoorPlaces {
+        let places = places.clamp(1, Semaphore::MAX_PERMITS);
+        let semaphore = |places| Arc::new(Semaphore::new(places));
+        DoorPlaces { all: semaphore(places), strangers: semaphore((places / 4).max(1)) }
+    }
+}
+
+// === impl ConnectionPlace ===
+
+impl ConnectionPlace {
+    /// The same, which is not among those of strangers any more.
+    fn of_a_known_peer(self) -> ConnectionPlace {
+        ConnectionPlace { _of_strangers: None, ..self }
+    }
+}
+
+// === impl DoorSocket ===
+
+impl DoorSocket {
+    /// The next connection. Goes on after errors, with a pause when the system has nothing left for another one.
+    async fn next(&mut self) -> Arrival {
+        match self {
+            DoorSocket::Tcp(listener) => {
+                let (stream, address) = Listener::accept(listener).await;
+                // A connection that cannot be told so is slower, and serves all the same.
+                let _ = stream.set_nodelay(true);
+                Arrival::Tcp(stream, address.ip())
+            }
+            DoorSocket::Unix(listener) => Arrival::Unix(Listener::accept(listener).await.0),
+        }
+    }
+}
+
+// === impl DoorListener ===
+
+impl DoorListener {
+    pub(super) fn new(socket: DoorSocket, places: DoorPlaces, doors: Arc<Doors>) -> DoorListener {
+        let handshakes = JoinSet::new();
+        DoorListener { socket, places, doors, greeting: GREETING, preface: PREFACE, tls: None, handshakes }
+    }
+
+    /// The same, where so many bytes are enough of a greeting.
+    pub(super) fn greeted_by(self, preface: usize) -> DoorListener {
+        DoorListener { preface, ..self }
+    }
+
+    /// The same, which speaks TLS at a port. Sockets of the file system are plain: the system says who is at the other end.
+    pub(super) fn over(self, tls: Option<PortTls>) -> DoorListener {
+        DoorListener { tls, ..self }
+    }
+
+    /// The next connection that has a place, and that has shaken hands where there is TLS.
+    pub(super) async fn accept(&mut self) -> DoorConnection {
+        loop {
+            let all = Arc::clone(&self.places.all);
+            let arrives = async {
+                let place = all.acquire_owned().await.expect("nobody closes the semaphore");
+                (place, self.socket.next().await)
+            };
+            let (place, arrival) = tokio::select! {
+                Some(shaken) = self.handshakes.join_next() => match shaken {
+                    Ok(Some(connection)) => return connection,
+                    _ => continue,
+                },
+                arrived = arrives => arrived,
+            };
+            let (stream, peer) = match arrival {
+                Arrival::Tcp(stream, address) => (Ok(stream), PeerAddress::at(address)),
+                Arrival::Unix(stream) => {
+                    let user = stream.peer_cred().ok().map(|peer| peer.uid());
+                    (Err(stream), PeerAddress { user, ..PeerAddress::default() })
+                }
+            };
+            let Some(strangers) = self.place_of_stranger(peer.address) else {
+                self.doors.figures.turned_away();
+                continue;
+            };
+            let place = ConnectionPlace { _all: place, _of_strangers: strangers };
+            let bytes = match (stream, &self.tls) {
+                (Ok(stream), Some(tls)) => {
+                    self.shake(stream, tls.clone(), (peer, place));
+                    continue;
+                }
+                (Ok(stream), None) => DoorBytes::Tcp(stream),
+                (Err(stream), _) => DoorBytes::Unix(stream),
+            };
+            return DoorConnection::new(bytes, (self.greeting, self.preface), peer, place);
+        }
+    }
+
+    /// Begins a handshake.
+    fn shake(&mut self, stream: TcpStream, tls: PortTls, (peer, place): (PeerAddress, ConnectionPlace)) {
+        let (greeting, preface, doors) = (self.greeting, self.preface, Arc::clone(&self.doors));
+        self.handshakes.spawn(async move {
+            let shaken = timeout(greeting, tls.shake(stream)).await;
+            match shaken.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into())) {
+                Ok((stream, is_certified)) => {
+                    let peer = PeerAddress { is_certified, ..peer };
+                    let place = if is_certified { place.of_a_known_peer() } else { place };
+                    let bytes = DoorBytes::Tls(Box::new(stream));
+                    Some(DoorConnection::new(bytes, (greeting, preface), peer, place))
+                }
+                Err(fault) => {
+                    doors.figures.tls.handshakes_failed.inc();
+                    tracing::debug!(address = ?peer.address, %fault, "handshake failed");
+                    None
+                }
+            }
+        });
+    }
+
+    /// The place among those of strangers that a peer takes besides; nothing where there is none left.
+    fn place_of_stranger(&self, address: Option<IpAddr>) -> Option<Option<OwnedSemaphorePermit>> {
+        match self.doors.in_force.load().book().trusted.contains(address) {
+            true => Some(None),
+            false => Arc::clone(&self.places.strangers).try_acquire_owned().ok().map(Some),
+        }
+    }
+}
