@@ -14,7 +14,7 @@ use crate::front::{Answer, Front, http};
 use crate::house::{binary, eventually};
 use double::{Double, Place, Running, debian, fetched};
 
-/// What is different from proxy to proxy.
+/// The differences from proxy to proxy.
 struct Ways {
     double: Double,
     /// The set that the recipe asks for, and what stands in it besides the rules.
@@ -188,7 +188,7 @@ async fn caddy_lets_pass_what_the_doors_let_pass() {
 #[tokio::test]
 async fn haproxy_lets_pass_what_the_doors_let_pass() {
     let command = |place: &Place| {
-        let mut command = binary(&place.program, &["-db", "-f", "configs/doors/haproxy.cfg", "-C"]);
+        let mut command = binary(&place.program, &["-db", "-f", "haproxy.cfg", "-C"]);
         command.arg(place.directory);
         command
     };

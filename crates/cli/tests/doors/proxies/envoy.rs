@@ -25,7 +25,7 @@ const RULES: &str = "wait: 30s\nsets: {shop: {headers: [ietf, retry-after], body
                      {match: {entry.kind: before}, limit: 2/1h}, {match: {entry.kind: after}, limit: 2/1h, charge: after}, \
                      {match: {entry.kind: connection}, limit: 2/1h}]}}";
 
-/// What was asked, in which field of time, and what was answered.
+/// A request that was asked, and the answer to it.
 #[derive(Clone, Debug)]
 struct Heard {
     request: RateLimitRequest,

@@ -41,7 +41,7 @@ async fn silence_costs_the_place_and_words_keep_it() {
     let mut connection = listener.accept().await;
     speaks.write_all(&[b'x'; PREFACE]).await.expect("it takes them");
     connection.read_exact(&mut [0; PREFACE]).await.expect("all of it");
-    let more = tokio::time::timeout(Duration::from_millis(200), connection.read_u8()).await;
+    let more = timeout(Duration::from_millis(200), connection.read_u8()).await;
     assert!(more.is_err(), "it is waited for: {more:?}");
 }
 
@@ -52,7 +52,7 @@ async fn who_finds_no_place_waits_outside_and_strangers_have_a_part_of_them() {
     let first = listener.accept().await;
     let _second = listener.accept().await;
     let _third = TcpStream::connect(address).await.expect("the kernel takes it");
-    let outside = tokio::time::timeout(Duration::from_millis(100), listener.accept()).await;
+    let outside = timeout(Duration::from_millis(100), listener.accept()).await;
     assert!(outside.is_err(), "{outside:?}");
     drop(first);
     let _third = listener.accept().await;
