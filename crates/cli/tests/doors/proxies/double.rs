@@ -17,16 +17,16 @@ use crate::house::{AGES, eventually, repository_file};
 /// A proxy that may be there, and the files of its recipe.
 pub(crate) struct Double {
     program: Option<PathBuf>,
-    /// Where the recipe serves, as it says it: a port is the last of it.
+    /// The address of the recipe, as it says it: a port is the last of it.
     serves: &'static str,
     /// Its files, by their paths in the repository.
     files: &'static [&'static str],
-    /// What else is replaced in them, each of which has to be there.
+    /// The texts that are replaced in them besides, each of which has to be there.
     replaced: &'static [(&'static str, &'static str)],
     command: fn(&Place) -> Command,
 }
 
-/// Where one is started.
+/// The place where one is started.
 pub(crate) struct Place<'a> {
     pub(crate) program: PathBuf,
     pub(crate) address: &'a str,

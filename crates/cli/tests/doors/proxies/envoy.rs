@@ -56,7 +56,7 @@ impl Recorder {
         address
     }
 
-    /// What was heard since it was last asked.
+    /// The calls since it was last asked.
     fn take(&self) -> Vec<Heard> {
         std::mem::take(&mut self.heard.lock().unwrap())
     }
