@@ -14,3 +14,4 @@ mod pool;
 mod proxies;
 mod ten;
 mod tls;
+mod walks;
