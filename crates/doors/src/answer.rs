@@ -35,10 +35,10 @@ pub struct Fields<'a> {
 
 /// The figures of one limit.
 #[derive(Clone, Debug)]
-struct Figure<'a> {
-    name: String,
-    claim: &'a Claim<'a>,
-    answered: Answered,
+pub(crate) struct Figure<'a> {
+    pub(crate) name: String,
+    pub(crate) claim: &'a Claim<'a>,
+    pub(crate) answered: Answered,
 }
 
 // === impl Fields ===
@@ -109,6 +109,16 @@ impl<'a> Fields<'a> {
             false => format!(",\"violated-policies\":[{}]", violated.join(",")),
         };
         format!("{{\"type\":\"{kind}\",\"title\":\"{title}\",\"status\":{status}{violated}}}")
+    }
+
+    /// The figures of the limit that is nearest to being reached, if any is met.
+    pub(crate) fn nearest(&self) -> Option<&Figure<'a>> {
+        self.figures.first()
+    }
+
+    /// The seconds after which a refused call may pass.
+    pub(crate) fn retry_after(&self) -> Option<u64> {
+        self.retry_after
     }
 
     /// The names of the policies that refuse.

@@ -15,6 +15,7 @@ use crate::rules::{Rule, RuleBook};
 
 mod descriptors;
 pub mod json;
+mod metadata;
 mod response;
 
 /// The bounds on what a request may have.

@@ -66,6 +66,8 @@ pub struct SetManner {
     pub headers: Vec<FieldKind>,
     /// Whether a denial has a body that says why.
     pub has_problem: bool,
+    /// Whether an answer to Envoy says what was decided as metadata too.
+    pub has_metadata: bool,
     /// Whether nothing of it refuses, and what would is counted.
     pub shadow: bool,
     /// The fields in which a proxy says what it was asked.
@@ -304,6 +306,7 @@ impl Default for SetManner {
             deny_status: 429,
             headers: vec![FieldKind::Ietf, FieldKind::RetryAfter],
             has_problem: true,
+            has_metadata: false,
             shadow: false,
             forwarded: Forwarded::default(),
         }

@@ -7,6 +7,7 @@ use lessor_envoy_proto::{
     Code, DescriptorStatus, Entry, RateLimitDescriptor, RateLimitOverride, RateLimitRequest,
     RateLimitResponse, RateLimitUnit, Unit,
 };
+use prost_types::value::Kind;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
@@ -147,7 +148,27 @@ pub fn response(response: &RateLimitResponse) -> String {
     if !response.raw_body.is_empty() {
         object.insert("rawBody".into(), STANDARD.encode(&response.raw_body).into());
     }
+    if let Some(metadata) = &response.dynamic_metadata {
+        object.insert("dynamicMetadata".into(), of_struct(metadata));
+    }
     Value::Object(object).to_string()
+}
+
+/// A message that any JSON object fits in, as that object.
+fn of_struct(of: &prost_types::Struct) -> Value {
+    Value::Object(of.fields.iter().map(|(name, value)| (name.clone(), of_value(value))).collect())
+}
+
+fn of_value(value: &prost_types::Value) -> Value {
+    match &value.kind {
+        None | Some(Kind::NullValue(_)) => Value::Null,
+        Some(Kind::BoolValue(is_true)) => (*is_true).into(),
+        Some(Kind::NumberValue(number)) if number.fract() == 0.0 => (*number as i64).into(),
+        Some(Kind::NumberValue(number)) => (*number).into(),
+        Some(Kind::StringValue(text)) => text.as_str().into(),
+        Some(Kind::StructValue(of)) => of_struct(of),
+        Some(Kind::ListValue(list)) => list.values.iter().map(of_value).collect(),
+    }
 }
 
 fn put(object: &mut Map<String, Value>, name: &str, list: Vec<Value>) {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lessor_envoy_proto::{Code, DescriptorStatus, HeaderValue, RateLimit, RateLimitResponse, Unit};
 
+use super::metadata::metadata;
 use super::{Heard, Met};
 use crate::answer::{self, Fields};
 use crate::claim::{Answered, Call, CallAnswer, Overall};
@@ -35,9 +36,11 @@ impl Heard<'_> {
             response_headers_to_add.push(header(("content-type", answer::PROBLEM_JSON.to_owned())));
             raw_body = fields.problem(429).into_bytes();
         }
+        let dynamic_metadata = call.set.manner.has_metadata.then(|| metadata(&fields)).flatten();
         Some(RateLimitResponse {
             overall_code: overall_code.into(),
             statuses,
+            dynamic_metadata,
             response_headers_to_add,
             raw_body,
             ..RateLimitResponse::default()

@@ -275,6 +275,31 @@ fn messages_are_read_from_json_and_written_as_such() {
 }
 
 #[test]
+fn what_was_decided_is_said_as_metadata_where_the_set_says_so() {
+    let file = "sets: {own: {metadata: true, rules: [{match: {entry.k: v}, limit: [3/1h, 50/1d]}]}}";
+    let doors = DoorsFile::parse("doors.yaml", file).unwrap_or_else(|faults| panic!("{faults}"));
+    let book = join(doors, &[]).unwrap();
+    let ask = request("own", &[descriptor(&[("k", "v")])]);
+    let heard = read(&ask, &book, Bounds::default()).unwrap();
+    let said = |verdict, overall| {
+        let claims = smallvec![answered(verdict, 0, 34_000), answered(Verdict::Within, 20, 90_000)];
+        json::response(&heard.response(&CallAnswer { overall, claims }).unwrap())
+    };
+    let over = Verdict::Over { retry_after: Some(Duration::from_secs(34)) };
+    let of = r#""kind":"exact","limit":3,"policy":"hour","remaining":0,"reset":34"#;
+    let refused = format!(
+        r#""dynamicMetadata":{{"lessor":{{{of},"retry_after":34,"violated":["hour"],"window":3600}}}}"#
+    );
+    assert!(said(over, Overall::Refused).contains(&refused), "{}", said(over, Overall::Refused));
+    let passes = format!(r#""dynamicMetadata":{{"lessor":{{{of},"violated":[],"window":3600}}}}"#);
+    assert!(
+        said(Verdict::Within, Overall::Granted).contains(&passes),
+        "{}",
+        said(Verdict::Within, Overall::Granted)
+    );
+}
+
+#[test]
 fn the_time_that_a_caller_waits_is_read() {
     assert_eq!(timeout("20000u"), Some(Duration::from_millis(20)));
     assert_eq!(timeout("20m"), Some(Duration::from_millis(20)));

@@ -10,6 +10,7 @@
 //!     deny_status: 429
 //!     headers: [ietf, retry-after]  # also ietf03, x-ratelimit, kong
 //!     body: problem                 # or none
+//!     metadata: false               # or true, for Envoy
 //!     shadow: false
 //!     forwarded: x-forwarded        # or x-original, as nginx is told to set them
 //!     overrides: [1000/1m]          # the limits that Envoy's requests may bring with them
@@ -68,8 +69,10 @@ pub struct ServiceFiles {
 
 const WANTED: &str = "wanted sets: with rules, ratelimit: with files, or pool: with workers";
 const TOP: &[&str] = &["version", "wait", "trusted", "sets", "pool", "ratelimit"];
-const SET: &[&str] = &["fail", "deny_status", "headers", "body", "shadow", "forwarded", "overrides", "rules"];
-const SERVICE: &[&str] = &["files", "merge_domains", "fail", "headers", "body", "shadow", "overrides"];
+const SET: &[&str] =
+    &["fail", "deny_status", "headers", "body", "metadata", "shadow", "forwarded", "overrides", "rules"];
+const SERVICE: &[&str] =
+    &["files", "merge_domains", "fail", "headers", "body", "metadata", "shadow", "overrides"];
 const VERSION: &str = "a whole number that grows with each edition, as in 3";
 const STATUS: &str = "a status from 400 to 599, as in 429";
 
@@ -255,6 +258,7 @@ fn manner(notes: &mut Notes, at: &Fields<'_>, manner: &mut SetManner) {
     let bodies = [("problem", true), ("none", false)];
     manner.has_problem =
         notes.read(at, "body", |node| scalar::one_of("body", node, &bodies)).or(manner.has_problem);
+    manner.has_metadata = fields::read_flag(notes, at, "metadata");
     manner.shadow = fields::read_flag(notes, at, "shadow");
 }
 
