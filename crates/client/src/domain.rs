@@ -69,7 +69,6 @@ mod snapshot;
 mod store;
 mod strict;
 mod sync;
-mod table;
 #[cfg(test)]
 mod tests;
 mod wait;

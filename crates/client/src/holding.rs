@@ -233,6 +233,11 @@ impl Holding {
         self.lease.as_ref().map(|lease| lease.end).filter(|&end| now < end)
     }
 
+    /// When the lease ends, or has ended.
+    pub(crate) fn last_end(&self) -> Option<Time> {
+        self.lease.as_ref().map(|lease| lease.end)
+    }
+
     /// The amount that is held under the lease: nothing after its end, except by optimists.
     pub(crate) fn held(&self, now: Time) -> Amount {
         match self.rung(now) {

@@ -76,6 +76,7 @@ mod session;
 mod shortness;
 mod sublessee;
 mod suspend;
+mod table;
 mod together;
 mod transport;
 mod waiting;

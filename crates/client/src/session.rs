@@ -16,11 +16,13 @@ mod action;
 mod asking;
 mod changes;
 mod config;
+mod entries;
 mod entry;
 mod event;
 mod exchange;
 mod floors;
 mod line;
+mod marks;
 mod pushed;
 mod releasing;
 mod reporting;
@@ -29,6 +31,8 @@ mod sent;
 mod spread;
 mod stream;
 mod telling;
+#[cfg(test)]
+mod tests;
 mod units;
 
 use std::collections::VecDeque;
@@ -46,10 +50,12 @@ use crate::mutation::HolderRule;
 pub use action::{Action, Change, SessionCounts};
 pub use config::SessionConfig;
 pub(crate) use config::Transport;
+use entries::Entries;
 use entry::{Entry, Stage};
 pub use event::Event;
 use exchange::{Exchange, ExchangeKind};
 use line::Streams;
+use marks::Mark;
 use route::Route;
 use sent::SentRequests;
 use spread::Spread;
@@ -60,8 +66,7 @@ pub struct Session {
     config: SessionConfig,
     spread: Spread,
     route: Route,
-    /// Sorted by resource.
-    entries: Vec<Entry>,
+    entries: Entries,
     /// The exchange that is polled for.
     in_flight: Option<Exchange>,
     streams: Streams,
@@ -71,8 +76,6 @@ pub struct Session {
     changes: VecDeque<Change>,
     /// A request that waits for the program to hear the changes it promises.
     outbox: Option<Box<Action>>,
-    /// When an allowance changes by itself, if nothing else happens.
-    next_end: Time,
     counts: SessionCounts,
 }
 
@@ -92,13 +95,12 @@ impl Session {
             spread,
             streams: Streams::new(config.transport),
             config,
-            entries: Vec::new(),
+            entries: Entries::default(),
             in_flight: None,
             sent: SentRequests::default(),
             fence: None,
             changes: VecDeque::new(),
             outbox: None,
-            next_end: Time::MAX,
             counts: SessionCounts::default(),
         }
     }
@@ -106,67 +108,62 @@ impl Session {
     /// Asks for `resource` from here on. A resource that is there already gets the configuration and keeps its lease.
     pub fn add(&mut self, now: Time, resource: ResourceId, config: HoldingConfig) {
         match self.find(&resource) {
-            Err(place) => {
-                self.entries.reserve_exact(1);
-                self.entries.insert(place, Entry::new(now, resource, config));
-            }
-            Ok(place) => {
-                let entry = &mut self.entries[place];
+            None => _ = self.entries.insert(Entry::new(now, resource, config)),
+            Some(place) => self.edit(now, place, |entry| {
                 entry.is_floor = false;
                 match &mut entry.stage {
                     Stage::Open => entry.holding.reconfigure(config),
                     Stage::Leaving { again, .. } => *again = Some(Box::new(config)),
                 }
-                self.expedite(now, place);
-            }
+            }),
         }
     }
 
     /// Takes over what another leader of this node has held of `resource`, which was added and not granted yet.
     /// Nothing is adopted any more that was granted before that.
     pub fn inherit(&mut self, resource: &ResourceId, inheritance: Inheritance) {
-        if let Ok(place) = self.find(resource) {
+        if let Some(place) = self.find(resource) {
             self.fence = self.fence.max(Some(inheritance.proof.order.epoch));
-            self.entries[place].holding.inherit(inheritance);
+            self.entries.edit(place).holding.inherit(inheritance);
         }
     }
 
     /// The proof of the last lease of `resource`, if it had one.
     #[must_use]
     pub fn proof(&self, resource: &ResourceId) -> Option<Proof> {
-        self.find(resource).ok().and_then(|place| self.entries[place].holding.proof())
+        self.find(resource).and_then(|place| self.entries[place].holding.proof())
     }
 
     /// The number of the grant that the last lease of `resource` came with, if it had one.
     #[must_use]
     pub fn lease_order(&self, resource: &ResourceId) -> Option<Order> {
-        self.entries[self.find(resource).ok()?].holding.order()
+        self.entries[self.find(resource)?].holding.order()
     }
 
     /// The amount of `resource` that may be in use under leaders of this node before the one that asks, and the
     /// time until which it may be, by what the node above has charged for it; nothing if it did not say so.
     #[must_use]
     pub fn before(&self, resource: &ResourceId) -> Option<(Amount, Time)> {
-        self.find(resource).ok().and_then(|place| self.entries[place].before())
+        self.find(resource).and_then(|place| self.entries[place].before())
     }
 
     /// When all is over, by our clock, that leaders of this node before this one had of a resource, and granted under that;
     /// absent: the node above has not said so.
     #[must_use]
     pub fn earlier(&self, resource: &ResourceId) -> Option<Time> {
-        self.find(resource).ok().and_then(|place| self.entries[place].earlier())
+        self.find(resource).and_then(|place| self.entries[place].earlier())
     }
 
     /// Whether whoever granted the lease of `resource` said that it counts more than that for it.
     #[must_use]
     pub fn is_recalled(&self, resource: &ResourceId) -> bool {
-        self.find(resource).is_ok_and(|place| self.entries[place].holding.is_ack_wanted())
+        self.find(resource).is_some_and(|place| self.entries[place].holding.is_ack_wanted())
     }
 
     /// Uses nothing of `resource` from here on; a release goes out if a server may count something.
     pub fn remove(&mut self, now: Time, resource: &ResourceId) {
-        if let Ok(place) = self.find(resource)
-            && !self.entries[place].leave(now)
+        if let Some(place) = self.find(resource)
+            && !self.entries.edit(place).leave(now)
         {
             self.entries.remove(place);
         }
@@ -175,7 +172,7 @@ impl Session {
 
     /// Removes every resource. The session is over when [`Session::is_empty`].
     pub fn remove_all(&mut self, now: Time) {
-        self.entries.retain_mut(|entry| entry.leave(now));
+        self.entries.retain(|entry| entry.leave(now));
         self.settle(now);
     }
 
@@ -236,19 +233,19 @@ impl Session {
     /// The policies of the domains of `resource`; absent: they may use all of it, or the server has not said.
     #[must_use]
     pub fn policies(&self, resource: &ResourceId) -> Option<Arc<Policies>> {
-        self.find(resource).ok().and_then(|place| self.entries[place].policies().cloned())
+        self.find(resource).and_then(|place| self.entries[place].policies().cloned())
     }
 
     /// The last fault of `resource`; nothing if the last answer was good.
     #[must_use]
     pub fn fault(&self, resource: &ResourceId) -> Option<&Fault> {
-        self.find(resource).ok().and_then(|place| self.entries[place].setbacks.fault.as_ref())
+        self.find(resource).and_then(|place| self.entries[place].setbacks.fault.as_ref())
     }
 
     /// The bound of the amount of the last lease of `resource`, if the server that granted it says so.
     #[must_use]
     pub fn bound_by(&self, resource: &ResourceId) -> Option<BoundBy> {
-        self.find(resource).ok().and_then(|place| self.entries[place].holding.bound_by())
+        self.find(resource).and_then(|place| self.entries[place].holding.bound_by())
     }
 
     /// The server that the next request or stream goes to.
@@ -276,13 +273,13 @@ impl Session {
                 self.next_due().max(self.route.not_before()).min(self.streams.tried_again_at())
             }
         };
-        work.min(self.next_end)
+        work.min(self.entries.next_end())
     }
 
     /// The next thing to do at `now`; nothing if all is done until [`Session::next_deadline`].
     pub fn poll(&mut self, now: Time) -> Option<Action> {
         self.time_out(now);
-        if now >= self.next_end {
+        if now >= self.entries.next_end() {
             self.settle(now);
         }
         if let Some(change) = self.hand_out() {
@@ -333,9 +330,7 @@ impl Session {
     /// Time has passed that the clock of `now` did not show: the wall clock ran ahead of it by `lost`, as after a virtual
     /// machine was stopped. Everything held ends that much earlier.
     pub fn lose_time(&mut self, now: Time, lost: Duration) {
-        for entry in &mut self.entries {
-            entry.holding.lose_time(lost);
-        }
+        self.entries.each(|entry| entry.holding.lose_time(lost));
         self.sent.lose_time(lost);
         self.streams.lose_time(lost);
         if let Some(exchange) = &mut self.in_flight {
@@ -352,25 +347,26 @@ impl Session {
 // === what both ways of speaking share ===
 
 impl Session {
-    fn find(&self, resource: &ResourceId) -> Result<usize, usize> {
-        self.entries.binary_search_by(|entry| entry.resource.cmp(resource))
+    fn find(&self, resource: &ResourceId) -> Option<usize> {
+        self.entries.find(resource)
     }
 
     fn next_due(&self) -> Time {
-        self.entries.iter().map(|entry| entry.due).min().unwrap_or(Time::MAX)
+        self.next_report().min(self.entries.soonest(Mark::DueLeaving))
     }
 
     fn update(&mut self, now: Time, resource: &ResourceId, set: impl FnOnce(&mut Entry)) {
-        if let Ok(place) = self.find(resource) {
-            set(&mut self.entries[place]);
-            self.expedite(now, place);
+        if let Some(place) = self.find(resource) {
+            self.edit(now, place, set);
         }
     }
 
-    fn expedite(&mut self, now: Time, place: usize) {
+    /// Changes the entry in `place`, and brings its next report forward if there is something to say.
+    fn edit(&mut self, now: Time, place: usize, set: impl FnOnce(&mut Entry)) {
         let since = self.sent.last_ask();
         let spaced = |spacing| since.map_or(now, |sent| sent + spacing);
-        let entry = &mut self.entries[place];
+        let mut entry = self.entries.edit(place);
+        set(&mut entry);
         match self.streams.transport {
             _ if !entry.is_open() => {}
             Transport::Stream => entry.hasten(now, spaced(self.config.stream_spacing)),

@@ -12,8 +12,8 @@ use super::counts::DomainCounts;
 use super::lookup::Lookup;
 use super::policies::{Policies, Rule};
 use super::record::{Record, Terms};
-use super::table::Table;
 use crate::decision::Ground;
+use crate::table::Table;
 
 /// The least time between two sweeps that are made because a shard is full.
 const SWEEP: Duration = Duration::from_secs(1);

@@ -6,6 +6,7 @@ use lessor_proto::message::{Answer, Ask, Grant, RefusedReport};
 use lessor_proto::{Amount, ReportId, Time};
 
 use super::entry::{Entry, Plan, SHORTEST_RETRY};
+use super::marks::Mark;
 use super::route::BACK_OFF;
 use super::{Action, Exchange, ExchangeKind, Fault, Session};
 use crate::mutation::HolderRule;
@@ -43,15 +44,16 @@ impl Session {
         for refused in answer.refused {
             self.on_refused_part(now, id, &refused);
         }
-        for entry in self.entries.iter_mut().filter(|entry| entry.exchange == Some(id)) {
+        // Those who ask by their timer are not told faster than it can be set.
+        let least = if plan.eager { SHORTEST_RETRY } else { plan.spacing };
+        for place in self.exchanged(id) {
+            let mut entry = self.entries.edit(place);
             entry.exchange = None;
             entry.due = now;
             if entry.is_open() && !welcome {
                 entry.setbacks.fault = Some(Fault::Missing);
                 entry.due = now + entry.refresh().unwrap_or(self.config.spacing);
             }
-            // Those who ask by their timer are not told faster than it can be set.
-            let least = if plan.eager { SHORTEST_RETRY } else { plan.spacing };
             if let Some(retry) = answer.retry.filter(|_| entry.is_open()) {
                 entry.due = now + retry.max(least);
             }
@@ -68,7 +70,7 @@ impl Session {
         let shortest = places.iter().filter_map(|&place| self.entries[place].holding.end(now)).min();
         let (config, fence) = (&self.config, self.fence);
         let reports = places.iter().map(|&place| {
-            let entry = &mut self.entries[place];
+            let mut entry = self.entries.edit(place);
             entry.exchanged(now, id);
             entry.report(now, fence, config)
         });
@@ -92,7 +94,7 @@ impl Session {
     /// resource that must go alone.
     fn batch(&self, now: Time) -> Vec<usize> {
         let soon = |entry: &Entry| now + entry.refresh().unwrap_or_default() / 4;
-        let (together, alone): (Vec<usize>, Vec<usize>) = (0..self.entries.len())
+        let (together, alone): (Vec<usize>, Vec<usize>) = (self.entries.in_order().into_iter())
             .filter(|&place| self.entries[place].is_open())
             .partition(|&place| !self.entries[place].setbacks.alone);
         if together.iter().any(|&place| self.entries[place].due <= now) {
@@ -112,21 +114,23 @@ impl Session {
     }
 
     fn on_grant(&mut self, now: Time, exchange: Exchange, grant: Grant, plan: Plan) {
-        let Ok(place) = self.find(&grant.resource) else { return };
+        let Some(place) = self.find(&grant.resource) else { return };
         let asked = |entry: &Entry| entry.is_open() && entry.exchange == Some(exchange.id);
         if !asked(&self.entries[place]) {
             return;
         }
-        self.entries[place].exchange = None;
         let plan = plan.with(&grant);
         let basis = grant.basis.unwrap_or(exchange.id);
-        self.entries[place].take_before(now, &grant, self.config.drift);
-        let policies = self.entries[place].take_policies(&grant);
+        let mut entry = self.entries.edit(place);
+        entry.exchange = None;
+        entry.take_before(now, &grant, self.config.drift);
+        let policies = entry.take_policies(&grant);
+        drop(entry);
         let adopted = self.end_of(now, &grant, basis).and_then(|end| {
             self.fence = self.fence.max(grant.order.map(|order| order.epoch));
             self.adopt(now, place, grant, basis, end)
         });
-        let entry = &mut self.entries[place];
+        let mut entry = self.entries.edit(place);
         entry.setbacks.fault = adopted.and(policies).err();
         entry.renewed(now, exchange.sent, &plan);
     }
@@ -152,7 +156,8 @@ impl Session {
         end: Time,
     ) -> Result<(), Fault> {
         let due = grant.due.zip(self.sent.at(basis)).map(|(due, sent)| sent + due);
-        let holding = &mut self.entries[place].holding;
+        let mut entry = self.entries.edit(place);
+        let holding = &mut entry.holding;
         if grant.generation.is_some_and(|generation| generation != holding.config().kind.generation()) {
             // Units a second are no units in use, nor the other way round: nothing is used under it, which is said at once.
             (grant.capacity, grant.ack_wanted) = (Amount::ZERO, true);
@@ -172,30 +177,37 @@ impl Session {
     /// Somebody in the request spoiled it for all: each goes alone until an answer comes, the one refused alone waits.
     pub(super) fn on_refused(&mut self, now: Time, id: ReportId, why: &str) {
         self.route.served();
-        self.refuse(now, id, why, |entry| entry.exchange.take_if(|exchange| *exchange == id).is_some());
+        let spoken = self.exchanged(id);
+        spoken.iter().for_each(|&place| self.entries.edit(place).exchange = None);
+        self.refuse(now, id, why, &spoken);
     }
 
     /// One resource of ask `id` was refused, as it would have been alone.
     fn on_refused_part(&mut self, now: Time, id: ReportId, refused: &RefusedReport) {
         let (longest, fraction) = (self.longest_back_off(), self.spread.fraction(id.0));
-        let is_it =
-            |entry: &&mut Entry| entry.resource.as_str() == refused.resource && entry.exchange == Some(id);
-        if let Some(entry) = self.entries.iter_mut().find(is_it) {
+        let is_it = |&place: &usize| self.entries[place].resource.as_str() == refused.resource;
+        if let Some(place) = self.exchanged(id).into_iter().find(is_it) {
+            let mut entry = self.entries.edit(place);
             entry.exchange = None;
             let wait = BACK_OFF.wait(entry.setbacks.refusals, longest, fraction);
             entry.refused(now, Some(wait), &refused.reason);
         }
     }
 
-    /// Report `id` was refused; `spoken` says of whom it spoke.
-    pub(super) fn refuse(&mut self, now: Time, id: ReportId, why: &str, spoken: impl Fn(&mut Entry) -> bool) {
+    /// Report `id` was refused; it spoke of the entries in those places.
+    pub(super) fn refuse(&mut self, now: Time, id: ReportId, why: &str, spoken: &[usize]) {
         let (alone, longest, spread) = (self.sent.was_alone(id), self.longest_back_off(), self.spread);
-        for entry in &mut self.entries {
-            if spoken(entry) {
-                let wait =
-                    alone.then(|| BACK_OFF.wait(entry.setbacks.refusals, longest, spread.fraction(id.0)));
-                entry.refused(now, wait, why);
-            }
+        for &place in spoken {
+            let mut entry = self.entries.edit(place);
+            let wait = alone.then(|| BACK_OFF.wait(entry.setbacks.refusals, longest, spread.fraction(id.0)));
+            entry.refused(now, wait, why);
         }
+    }
+
+    /// The places of the entries that exchange `id` speaks of.
+    pub(super) fn exchanged(&self, ReportId(id): ReportId) -> Vec<usize> {
+        let mut places = self.entries.places(Mark::Asked, id..=id);
+        places.extend(self.entries.places(Mark::Released, id..=id));
+        places
     }
 }

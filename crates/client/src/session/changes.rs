@@ -11,7 +11,7 @@ use super::{Change, Session};
 impl Session {
     /// The next change for the program at `now`, before anything is sent: what [`Session::poll`] would give out as well.
     pub fn next_change(&mut self, now: Time) -> Option<Change> {
-        if now >= self.next_end {
+        if now >= self.entries.next_end() {
             self.settle(now);
         }
         self.hand_out()
@@ -23,9 +23,9 @@ impl Session {
         let config = &self.config;
         let transport = self.streams.transport;
         let given_back =
-            places.iter().filter(|&&place| self.entries[place].give_back(config, transport)).count();
+            places.iter().filter(|&&place| self.entries.edit(place).give_back(config, transport)).count();
         if given_back > 0 {
-            self.settle_at(now, places);
+            self.settle(now);
         }
         !self.changes.is_empty()
     }
@@ -37,42 +37,26 @@ impl Session {
             // Of millions of sessions hardly any has something to say at a time.
             self.changes = VecDeque::new();
         }
-        if let Ok(place) = self.find(&change.resource) {
-            self.entries[place].handed_out(change.allowance, &self.config);
+        if let Some(place) = self.find(&change.resource) {
+            self.entries.edit(place).handed_out(change.allowance, &self.config);
         }
         Some(change)
     }
 
-    /// Collects what has changed for the program.
+    /// Collects what has changed for the program. Only entries that were changed are looked at, those whose leases have ended, and
+    /// what they are the floors of.
     pub(super) fn settle(&mut self, now: Time) {
-        self.tend_floors(now);
-        for place in 0..self.entries.len() {
+        let changed = self.entries.take_changed(now);
+        let mut places = self.entries.with_kin(changed);
+        if self.tend_floors(now, &places) {
+            let changed = self.entries.take_changed(now);
+            places = self.entries.joined(places, changed);
+        }
+        for place in places {
             if !self.entries[place].is_floor {
-                self.note_change(now, place);
+                let (allowance, rung) = self.standing(now, place);
+                self.changes.extend(self.entries.tell(place, allowance, rung));
             }
         }
-        let ends =
-            self.entries.iter().filter(|entry| entry.is_open()).filter_map(|entry| entry.holding.end(now));
-        self.next_end = ends.min().unwrap_or(Time::MAX);
-    }
-
-    /// The same where nothing but the entries at `places` has changed, without a look at each of thousands: gauges and keys of
-    /// windows have no floors, and so are nothing to each other. An end that was pushed out is looked at when it would have come.
-    pub(super) fn settle_at(&mut self, now: Time, places: &[usize]) {
-        if now >= self.next_end || !places.iter().all(|&place| self.entries[place].stands_alone()) {
-            return self.settle(now);
-        }
-        for &place in places {
-            self.note_change(now, place);
-            let entry = &self.entries[place];
-            let end = entry.holding.end(now).filter(|_| entry.is_open());
-            self.next_end = self.next_end.min(end.unwrap_or(Time::MAX));
-        }
-    }
-
-    /// Collects what has changed of the entry at `place`.
-    fn note_change(&mut self, now: Time, place: usize) {
-        let (allowance, rung) = self.standing(now, place);
-        self.changes.extend(self.entries[place].change(allowance, rung));
     }
 }

@@ -39,7 +39,7 @@ impl Session {
         match (exchange.kind, failure) {
             (ExchangeKind::Ask, Failure::Refused(why)) => self.on_refused(now, id, &why),
             (ExchangeKind::Release, Failure::Refused(_)) => {
-                self.finish_releases(now, |entry| entry.exchange == Some(id));
+                self.finish_releases(now, id);
             }
             (_, failure) => {
                 self.route.failed(now, self.longest_back_off());
@@ -74,7 +74,8 @@ impl Session {
         self.counts.redirects += 1;
         match self.route.redirected(now, leader, self.longest_back_off()) {
             Ok(()) => {
-                for entry in self.entries.iter_mut().filter(|entry| entry.exchange == Some(exchange.id)) {
+                for place in self.exchanged(exchange.id) {
+                    let mut entry = self.entries.edit(place);
                     entry.exchange = None;
                     entry.due = now;
                 }
@@ -86,11 +87,8 @@ impl Session {
 
     /// The exchange came to nothing; the route says when to try again.
     pub(super) fn give_up(&mut self, now: Time, exchange: Exchange, fault: &Fault) {
-        self.entries.retain_mut(|entry| {
-            if entry.exchange.take_if(|id| *id == exchange.id).is_none() {
-                return true;
-            }
-            entry.due = now;
+        self.entries.retain_of(self.exchanged(exchange.id), |entry| {
+            (entry.exchange, entry.due) = (None, now);
             match exchange.kind {
                 ExchangeKind::Ask => {
                     entry.setbacks.fault = entry.is_open().then(|| fault.clone());

@@ -24,7 +24,7 @@ impl Session {
     /// both.
     #[must_use]
     pub fn leases(&self, now: Time, resource: &ResourceId) -> [Allowance; 2] {
-        let Ok(place) = self.find(resource) else { return [Allowance::NOTHING; 2] };
+        let Some(place) = self.find(resource) else { return [Allowance::NOTHING; 2] };
         let entry = &self.entries[place];
         let floor = self.floor_of(entry).and_then(|floor| floor.lease(now));
         [entry.lease(now), floor].map(|lease| lease.unwrap_or(Allowance::NOTHING))
@@ -43,35 +43,39 @@ impl Session {
         }
     }
 
-    /// Asks for the floors that there are, and gives back those that nobody wants any more.
-    pub(super) fn tend_floors(&mut self, now: Time) {
+    /// Asks for the floors that there are of the entries in `places`, and gives back those of them that are floors which nobody wants
+    /// any more. Returns whether there were such.
+    pub(super) fn tend_floors(&mut self, now: Time, places: &[usize]) -> bool {
         if self.config.kind == HolderKind::Node {
-            return;
+            return false;
         }
-        let amiss = self.entries.iter().filter_map(|entry| match entry.is_floor {
+        let amiss = places.iter().map(|&place| &self.entries[place]);
+        let amiss = amiss.filter_map(|entry| match entry.is_floor {
             true => self.is_left_over(entry).then(|| (entry.resource.clone(), None)),
             false => {
                 let wants = entry.wants_floor().filter(|&wants| self.is_without_floor(entry, wants))?;
                 Some((entry.resource.floor(), Some(wants)))
             }
         });
-        for (floor, wants) in amiss.collect::<Vec<_>>() {
+        let amiss: Vec<_> = amiss.collect();
+        for (floor, wants) in &amiss {
             match wants {
-                Some(wants) => self.ask_for_floor(now, &floor, wants),
-                None => self.drop_floor(now, &floor),
+                Some(wants) => self.ask_for_floor(now, floor, *wants),
+                None => self.drop_floor(now, floor),
             }
         }
+        !amiss.is_empty()
     }
 
     fn floor_of(&self, entry: &Entry) -> Option<&Entry> {
         entry.wants_floor()?;
-        let place = self.find(&entry.resource.floor()).ok()?;
+        let place = self.find(&entry.resource.floor())?;
         Some(&self.entries[place]).filter(|floor| floor.is_floor)
     }
 
     /// Whether `entry`, a floor that is held, is that of nothing that is asked for.
     fn is_left_over(&self, entry: &Entry) -> bool {
-        let of = || self.find(&entry.resource.floored()?).ok();
+        let of = || self.find(&entry.resource.floored()?);
         entry.is_wanted() && of().is_none_or(|place| self.entries[place].wants_floor().is_none())
     }
 
@@ -80,11 +84,11 @@ impl Session {
     fn is_without_floor(&self, entry: &Entry, wants: f64) -> bool {
         let name = entry.resource.floor();
         match self.find(&name) {
-            Ok(place) => {
+            Some(place) => {
                 let floor = &self.entries[place];
                 floor.is_floor && !(floor.is_wanted() && floor.is_open_for(wants))
             }
-            Err(_) => name.as_str().len() <= LONGEST_NAME,
+            None => name.as_str().len() <= LONGEST_NAME,
         }
     }
 
@@ -92,14 +96,14 @@ impl Session {
         let config =
             HoldingConfig { fallback: Fallback::Pessimistic, ..HoldingConfig::new(Kind::Rate, wants, 0) };
         self.add(now, floor.clone(), config);
-        if let Ok(place) = self.find(floor) {
-            self.entries[place].is_floor = true;
+        if let Some(place) = self.find(floor) {
+            self.entries.edit(place).is_floor = true;
         }
     }
 
     fn drop_floor(&mut self, now: Time, floor: &ResourceId) {
-        if let Ok(place) = self.find(floor)
-            && !self.entries[place].leave(now)
+        if let Some(place) = self.find(floor)
+            && !self.entries.edit(place).leave(now)
         {
             self.entries.remove(place);
         }
@@ -116,14 +120,9 @@ impl Entry {
     }
 
     /// The amount that is to be asked for of its floor, if it has one and is to have it.
-    fn wants_floor(&self) -> Option<f64> {
+    pub(super) fn wants_floor(&self) -> Option<f64> {
         let asks = self.is_open() && !self.is_floor;
         self.holding.wants_floor().filter(|&wants| asks && wants > 0.0)
-    }
-
-    /// Whether it has no floor and is none.
-    pub(super) fn stands_alone(&self) -> bool {
-        !self.is_floor && self.holding.kind() == Kind::Gauge
     }
 
     /// Whether it is asked for, or will be when what was released is confirmed.

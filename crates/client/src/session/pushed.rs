@@ -4,11 +4,14 @@
 //! resource on this stream. So we extend a lease only if it is that very grant. The count of grants shows that none is
 //! missing between us; a stream with a gap is given up.
 
+use std::time::Duration;
+
 use lessor_proto::message::{Down, Grant};
 use lessor_proto::{Epoch, ReportId, Time};
 
-use super::entry::{Granted, Stage};
+use super::entry::Granted;
 use super::line::{LineState, OpenStream};
+use super::marks::Mark;
 use super::{Failure, Session};
 use crate::limiter::SentUnits;
 use crate::mutation::HolderRule;
@@ -24,9 +27,7 @@ impl Session {
         match down {
             Down::Welcome(welcome) => self.on_welcome(now, welcome),
             Down::Grants(grants) => {
-                if let Some(places) = self.on_grants(now, grants) {
-                    return self.settle_at(now, &places);
-                }
+                self.on_grants(now, grants);
             }
             Down::Renewed { basis, grants } => self.on_renewed(now, basis, grants),
             Down::Released { id } => self.on_released_up(now, id),
@@ -71,53 +72,49 @@ impl Session {
         self.settle(now);
     }
 
-    /// Takes grants up. Returns the places of the entries that they are of, or nothing where the stream was given up for them.
-    fn on_grants(&mut self, now: Time, grants: Vec<Grant>) -> Option<Vec<usize>> {
+    /// Takes grants up.
+    fn on_grants(&mut self, now: Time, grants: Vec<Grant>) {
         let LineState::Open(open) = &mut self.streams.line else {
-            self.contradicted(now, "grant before its welcome".to_owned());
-            return None;
+            return self.contradicted(now, "grant before its welcome".to_owned());
         };
         open.grants += grants.len() as u64;
         let epoch = open.epoch;
-        let mut places = Vec::with_capacity(grants.len());
         for grant in grants {
-            match self.take_up(now, grant, epoch) {
-                Ok(place) => places.extend(place),
-                Err(what) => {
-                    self.contradicted(now, what);
-                    return None;
-                }
+            if let Err(what) = self.take_up(now, grant, epoch) {
+                return self.contradicted(now, what);
             }
         }
-        let paces = self.entries.iter().filter_map(|entry| entry.streamed.pace).min();
-        if let (LineState::Open(open), Some(pace)) = (&mut self.streams.line, paces) {
-            open.speak_every(now, pace, self.config.spacing);
+        let pace = self.entries.least(Mark::Pace, 0);
+        if let LineState::Open(open) = &mut self.streams.line
+            && pace != Mark::ABSENT
+        {
+            open.speak_every(now, Duration::from_nanos(pace), self.config.spacing);
         }
         self.forget_reports();
-        Some(places)
     }
 
-    /// Takes one grant up, adopted or not. Returns the place of its entry, if that is open still. It fails when it cannot have
-    /// come down a stream of epoch `epoch`.
-    fn take_up(&mut self, now: Time, grant: Grant, epoch: Epoch) -> Result<Option<usize>, String> {
+    /// Takes one grant up, adopted or not. It fails when it cannot have come down a stream of epoch `epoch`.
+    fn take_up(&mut self, now: Time, grant: Grant, epoch: Epoch) -> Result<(), String> {
         let (Some(order), Some(basis)) = (grant.order, grant.basis) else {
             return Err("grant without an order or a basis".to_owned());
         };
         if order.epoch > epoch {
             return Err(format!("grant of epoch {} in epoch {epoch}", order.epoch));
         }
-        let Ok(place) = self.find(&grant.resource) else { return Ok(None) };
+        let Some(place) = self.find(&grant.resource) else { return Ok(()) };
         if !self.entries[place].is_open() {
-            return Ok(None);
+            return Ok(());
         }
         let (length, capacity) = (grant.length, grant.capacity);
         let pace = grant.refresh_interval.min(length / 3);
-        self.entries[place].take_before(now, &grant, self.config.drift);
-        let policies = self.entries[place].take_policies(&grant);
+        let mut entry = self.entries.edit(place);
+        entry.take_before(now, &grant, self.config.drift);
+        let policies = entry.take_policies(&grant);
+        drop(entry);
         let adopted =
             self.end_of(now, &grant, basis).and_then(|end| self.adopt(now, place, grant, basis, end));
         let spaced = self.spaced(now);
-        let entry = &mut self.entries[place];
+        let mut entry = self.entries.edit(place);
         // What was not adopted is not renewed: the next report says so, and of a grant numbered as the lease shows that instead.
         let is_held = adopted.is_ok() || !self.config.rules.keep(HolderRule::RenewAdopted);
         entry.streamed.granted = Some(Granted { order, length, capacity, is_held });
@@ -125,7 +122,7 @@ impl Session {
         entry.taken_up(basis);
         entry.setbacks.fault = adopted.and(policies).err();
         entry.hasten(now, spaced);
-        Ok(Some(place))
+        Ok(())
     }
 
     fn on_renewed(&mut self, now: Time, basis: ReportId, grants: u64) {
@@ -138,20 +135,23 @@ impl Session {
         }
         let (sent, spaced) = (self.sent.at(basis), self.spaced(now));
         let (drift, anyway) = (self.config.drift, !self.config.rules.keep(HolderRule::RenewAdopted));
-        for entry in self.entries.iter_mut().filter(|entry| entry.is_open()) {
+        self.entries.each(|entry| {
+            if !entry.is_open() {
+                return;
+            }
             let granted = entry.streamed.granted.filter(|granted| granted.is_held).zip(sent);
             let renewed = granted.is_some_and(|(Granted { order, length, .. }, sent)| {
                 let order = if anyway { entry.holding.order().unwrap_or(order) } else { order };
                 entry.holding.extend(now, order, drift.holder_end(sent, length))
             });
             entry.renewed_up(now, basis, renewed, spaced);
-        }
+        });
         self.forget_reports();
     }
 
     fn on_released_up(&mut self, now: Time, id: ReportId) {
-        self.finish_releases(now, |entry| entry.exchange == Some(id));
-        let waiting = self.entries.iter().any(|entry| !entry.is_open() && entry.exchange.is_some());
+        self.finish_releases(now, id);
+        let waiting = self.entries.least(Mark::Released, 0) != Mark::ABSENT;
         if let LineState::Open(open) = &mut self.streams.line {
             open.released_by = if waiting { now + self.config.timeout } else { Time::MAX };
         }
@@ -159,7 +159,7 @@ impl Session {
 
     /// Report or release `id` was refused, and nothing of it counts. A heartbeat is said again without what spoiled it.
     fn on_refused_up(&mut self, now: Time, id: ReportId, why: String) {
-        if self.entries.iter().any(|entry| !entry.is_open() && entry.exchange == Some(id)) {
+        if !self.entries.places(Mark::Released, id.0..=id.0).is_empty() {
             return self.on_released_up(now, id);
         }
         if let LineState::Open(OpenStream { last_beat, next_beat, .. }) = &mut self.streams.line
@@ -170,14 +170,15 @@ impl Session {
                 return self.broken(now, Failure::Refused(why));
             }
         }
-        self.refuse(now, id, &why, |entry| entry.is_open() && entry.streamed.said == id);
+        let spoken = self.entries.places(Mark::Said, id.0..=id.0);
+        self.refuse(now, id, &why, &spoken);
     }
 
     /// Forgets the reports from which no grant counts any more.
     fn forget_reports(&mut self) {
-        let open = self.entries.iter().filter(|entry| entry.stage == Stage::Open);
-        if let Some(floor) = open.filter_map(|entry| entry.streamed.floor).min() {
-            self.sent.forget_before(floor);
+        let floor = self.entries.least(Mark::Basis, 0);
+        if floor != Mark::ABSENT {
+            self.sent.forget_before(ReportId(floor));
         }
     }
 

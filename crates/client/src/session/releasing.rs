@@ -4,6 +4,7 @@ use lessor_proto::message::{Leader, Release};
 use lessor_proto::{ReportId, ResourceId, Time};
 
 use super::entry::{Entry, Stage};
+use super::marks::Mark;
 use super::{Action, ExchangeKind, Session};
 use crate::holding::HoldingConfig;
 
@@ -17,7 +18,7 @@ impl Session {
             Some(leader) => self.on_redirect(now, exchange, leader),
             None => {
                 self.route.served();
-                self.finish_releases(now, |entry| entry.exchange == Some(id));
+                self.finish_releases(now, id);
             }
         }
         self.settle(now);
@@ -25,17 +26,8 @@ impl Session {
 
     pub(super) fn release(&mut self, now: Time) -> Option<Action> {
         let id = self.sent.last_id().next();
-        let leaving = self.entries.iter_mut().filter(|entry| !entry.is_open() && entry.due <= now);
-        let resources: Vec<ResourceId> = leaving
-            .take(self.config.batch)
-            .map(|entry| {
-                entry.exchange = Some(id);
-                entry.resource.clone()
-            })
-            .collect();
-        if resources.is_empty() {
-            return None;
-        }
+        let leaving = self.entries.first_places(&[(Mark::DueLeaving, now.as_nanos())], self.config.batch);
+        let resources = self.released(&leaving, |entry| entry.exchange = Some(id))?;
         self.sent.next_id();
         self.counts.releases += 1;
         self.start(now, id, ExchangeKind::Release, self.timeout(now, None));
@@ -45,12 +37,24 @@ impl Session {
         Some(Action::Release { id, to: self.route.target().clone(), release })
     }
 
-    /// Nothing of these is counted by a server any more; those opened again meanwhile start afresh.
-    pub(super) fn finish_releases(&mut self, now: Time, done: impl Fn(&Entry) -> bool) {
-        self.entries.retain_mut(|entry| {
-            if !done(entry) {
-                return true;
-            }
+    /// The resources of the entries in `places`, which are released, if there are any.
+    pub(super) fn released(
+        &mut self,
+        places: &[usize],
+        release: impl Fn(&mut Entry),
+    ) -> Option<Vec<ResourceId>> {
+        let resources = places.iter().map(|&place| {
+            let mut entry = self.entries.edit(place);
+            release(&mut entry);
+            entry.resource.clone()
+        });
+        Some(resources.collect()).filter(|resources: &Vec<_>| !resources.is_empty())
+    }
+
+    /// Nothing that exchange `id` speaks of is counted by a server any more; those opened again meanwhile start afresh.
+    pub(super) fn finish_releases(&mut self, now: Time, id: ReportId) {
+        let done = self.exchanged(id);
+        self.entries.retain_of(done, |entry| {
             match &mut entry.stage {
                 Stage::Leaving { again: Some(config), .. } => {
                     let is_floor = entry.is_floor;

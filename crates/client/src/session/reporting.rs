@@ -4,10 +4,10 @@
 //! it was, and takes along what has changed a little.
 
 use lessor_proto::message::{StreamReport, Up};
-use lessor_proto::{Epoch, ResourceId, Time};
+use lessor_proto::{Epoch, Time};
 
-use super::entry::Entry;
 use super::line::{LineState, OpenStream};
+use super::marks::Mark;
 use super::{Action, Session};
 
 /// Reports whose time of sending is remembered, at the most: twenty seconds of reports without a pause.
@@ -29,8 +29,7 @@ enum ReportScope {
 impl Session {
     /// When some resource is due that is not on its way out.
     pub(super) fn next_report(&self) -> Time {
-        let open = self.entries.iter().filter(|entry| entry.is_open());
-        open.map(|entry| entry.due).min().unwrap_or(Time::MAX)
+        self.entries.soonest(Mark::Due).min(self.entries.soonest(Mark::DueAlone))
     }
 
     /// A heartbeat if it is time for one, or a report of what is due.
@@ -48,10 +47,12 @@ impl Session {
 
     /// A report of everything that is due, or of one resource that must go alone.
     pub(super) fn report_due(&mut self, now: Time, stream: u64, epoch: Option<Epoch>) -> Option<Action> {
-        let due = self.entries.iter().filter(|entry| entry.is_open() && entry.due <= now);
-        let scope = due.map(|entry| if entry.setbacks.alone { ReportScope::Alone } else { ReportScope::Due });
         // What goes together goes first.
-        let scope = scope.reduce(|a, b| if a == ReportScope::Due { a } else { b })?;
+        let scope = match () {
+            () if self.entries.soonest(Mark::Due) <= now => ReportScope::Due,
+            () if self.entries.soonest(Mark::DueAlone) <= now => ReportScope::Alone,
+            () => return None,
+        };
         self.report_up(now, stream, epoch, scope)
     }
 
@@ -63,21 +64,21 @@ impl Session {
         epoch: Option<Epoch>,
         scope: ReportScope,
     ) -> Option<Action> {
-        let most = if scope == ReportScope::Alone { 1 } else { self.config.batch };
-        let is_spoken_of = |entry: &Entry| {
-            entry.is_open()
-                && entry.setbacks.alone == (scope == ReportScope::Alone)
-                && (entry.due <= now || scope == ReportScope::Heartbeat && entry.holding.demand_has_changed())
+        let (batch, due) = (self.config.batch, now.as_nanos());
+        let places = match scope {
+            ReportScope::Heartbeat => {
+                self.entries.first_places(&[(Mark::Due, due), (Mark::Changed, 0)], batch)
+            }
+            ReportScope::Due => self.entries.first_places(&[(Mark::Due, due)], batch),
+            ReportScope::Alone => self.entries.first_places(&[(Mark::DueAlone, due)], 1),
         };
-        let places = (0..self.entries.len()).filter(|&place| is_spoken_of(&self.entries[place]));
-        let places: Vec<usize> = places.take(most).collect();
         if self.gives_back(now, &places) {
             return None;
         }
         let id = self.next_id();
         let config = &self.config;
         let reports = places.iter().map(|&place| {
-            let entry = &mut self.entries[place];
+            let mut entry = self.entries.edit(place);
             entry.told_up(id);
             entry.report(now, epoch, config)
         });
@@ -89,7 +90,7 @@ impl Session {
         };
         self.sent.note(id, now, report.reports.len(), REMEMBERED);
         if !report.reports.is_empty() {
-            self.settle_at(now, &places);
+            self.settle(now);
         }
         Some(self.send(stream, Up::Report(report)))
     }
@@ -97,18 +98,9 @@ impl Session {
     /// A release of what is on its way out and was not released on this stream.
     pub(super) fn release_up(&mut self, now: Time, open: OpenStream) -> Option<Action> {
         let id = self.sent.last_id().next();
-        let leaving = self.entries.iter_mut().filter(|entry| !entry.is_open() && entry.exchange.is_none());
-        let resources: Vec<ResourceId> = leaving
-            .take(self.config.batch)
-            .map(|entry| {
-                entry.exchange = Some(id);
-                entry.due = Time::MAX;
-                entry.resource.clone()
-            })
-            .collect();
-        if resources.is_empty() {
-            return None;
-        }
+        let leaving = self.entries.first_places(&[(Mark::Unreleased, 0)], self.config.batch);
+        let resources =
+            self.released(&leaving, |entry| (entry.exchange, entry.due) = (Some(id), Time::MAX))?;
         self.sent.next_id();
         self.counts.releases += 1;
         let released_by = open.released_by.min(now + self.config.timeout);

@@ -89,7 +89,7 @@ impl Session {
     fn connect(&mut self, now: Time) -> Action {
         let id = self.next_id().0;
         self.streams.side = None;
-        self.entries.iter_mut().for_each(|entry| entry.due = now);
+        self.entries.each(|entry| entry.due = now);
         let shortest = self.entries.iter().filter_map(|entry| entry.holding.end(now)).min();
         let timeout = self.timeout(now, shortest);
         self.streams.line = LineState::Opening { id, since: now, timeout };
@@ -181,7 +181,7 @@ impl Session {
         }
         self.counts.failures += 1;
         self.drop_stream();
-        self.entries.retain_mut(|entry| entry.may_still_release(now, RELEASES));
+        self.entries.retain(|entry| entry.may_still_release(now, RELEASES));
         self.route.failed(now, self.longest_stream_back_off(now));
         self.blame(&Fault::Failed(failure));
         self.settle(now);
@@ -200,7 +200,7 @@ impl Session {
         self.counts.failures += 1;
         let line = self.streams.line;
         self.drop_stream();
-        self.entries.retain_mut(|entry| entry.may_still_release(now, RELEASES));
+        self.entries.retain(|entry| entry.may_still_release(now, RELEASES));
         match line {
             LineState::Open(open) if now.since(open.since) >= self.config.spacing => {
                 self.route.lost(now, open.id);
@@ -225,7 +225,7 @@ impl Session {
     pub(super) fn without_streams(&mut self, now: Time) {
         self.drop_stream();
         self.streams.poll(self.route.target().clone(), now + STREAMLESS);
-        self.entries.iter_mut().for_each(|entry| entry.due = now);
+        self.entries.each(|entry| entry.due = now);
     }
 
     /// Forgets the stream; what was to be sent on it is said again on the next.
@@ -234,12 +234,12 @@ impl Session {
         self.streams.line = LineState::Down;
         self.streams.side = None;
         self.outbox = None;
-        for entry in &mut self.entries {
+        self.entries.each(|entry| {
             entry.streamed.granted = None;
             entry.streamed.pace = None;
             (entry.streamed.wish, entry.streamed.units, entry.streamed.kept) = (UnitWish::default(), 0, 0);
             entry.exchange = None;
-        }
+        });
     }
 
     /// Whether `epoch` is an epoch before one that we have heard of.
@@ -252,8 +252,10 @@ impl Session {
     }
 
     fn blame(&mut self, fault: &Fault) {
-        for entry in self.entries.iter_mut().filter(|entry| entry.is_open()) {
-            entry.setbacks.fault = Some(fault.clone());
-        }
+        self.entries.each(|entry| {
+            if entry.is_open() {
+                entry.setbacks.fault = Some(fault.clone());
+            }
+        });
     }
 }

@@ -14,7 +14,7 @@ impl Session {
     #[must_use]
     pub fn stream_of(&self, resource: &ResourceId) -> Option<u64> {
         let LineState::Open(open) = self.streams.line else { return None };
-        let entry = &self.entries[self.find(resource).ok()?];
+        let entry = &self.entries[self.find(resource)?];
         (entry.is_open() && entry.streamed.granted.is_some()).then_some(open.id)
     }
 

@@ -23,9 +23,8 @@ impl Session {
     /// The limiter of `resource` wants this from here on.
     /// Whether that is to be said.
     pub fn wish(&mut self, resource: &ResourceId, wish: UnitWish) -> bool {
-        let Ok(place) = self.find(resource) else { return false };
-        let entry = &mut self.entries[place];
-        let before = std::mem::replace(&mut entry.streamed.wish, wish);
+        let Some(place) = self.find(resource) else { return false };
+        let before = std::mem::replace(&mut self.entries.edit(place).streamed.wish, wish);
         let is_said = wish.is_news_after(&before) && matches!(self.streams.line, LineState::Open(_));
         if is_said {
             self.streams.side_mut().wished.insert(resource.clone());
@@ -39,8 +38,9 @@ impl Session {
     }
 
     pub(super) fn on_units(&mut self, resource: ResourceId, sent: SentUnits) {
-        if let Ok(place) = self.find(&resource) {
-            let streamed = &mut self.entries[place].streamed;
+        if let Some(place) = self.find(&resource) {
+            let mut entry = self.entries.edit(place);
+            let streamed = &mut entry.streamed;
             streamed.units += u64::from(sent.units);
             let kept = sent.keep.map_or(sent.units, |(kept, _)| kept.min(sent.units));
             streamed.kept += u64::from(kept);
@@ -49,6 +49,7 @@ impl Session {
             wish.missing = wish.missing.saturating_sub(sent.units);
             wish.kept = wish.kept.saturating_sub(kept);
             wish.held = wish.held.saturating_add(kept);
+            drop(entry);
             self.streams.side_mut().units.push_back((resource, sent));
         }
     }
@@ -56,7 +57,7 @@ impl Session {
     /// Asks for the units that one resource lacks.
     pub(super) fn ask_units_up(&mut self, open: OpenStream) -> Option<Action> {
         while let Some(resource) = self.streams.side.as_mut()?.wished.pop_first() {
-            let Ok(place) = self.find(&resource) else { continue };
+            let Some(place) = self.find(&resource) else { continue };
             let streamed = &self.entries[place].streamed;
             if streamed.granted.is_some() {
                 let UnitWish { missing, kept, keep, held } = streamed.wish;

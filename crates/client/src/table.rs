@@ -10,8 +10,8 @@
 const LEAST: usize = 8;
 
 /// Records in places.
-#[derive(Debug)]
-pub(super) struct Table<T> {
+#[derive(Clone, Debug)]
+pub(crate) struct Table<T> {
     /// Between the place that the hash of a record says and the one where it is, all are taken. At least one is free, or
     /// there are none.
     places: Vec<Option<T>>,
@@ -22,27 +22,27 @@ pub(super) struct Table<T> {
 
 impl<T> Table<T> {
     /// Without any place.
-    pub(super) const fn new() -> Table<T> {
+    pub(crate) const fn new() -> Table<T> {
         Table { places: Vec::new(), len: 0 }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// In no order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.places.iter().flatten()
     }
 
     /// In no order.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.places.iter_mut().flatten()
     }
 
     /// Where the record is of this hash that `is_it`.
     #[inline]
-    pub(super) fn find(&self, hash: u32, is_it: impl Fn(&T) -> bool) -> Option<usize> {
+    pub(crate) fn find(&self, hash: u32, is_it: impl Fn(&T) -> bool) -> Option<usize> {
         let mut place = self.home(hash);
         while let Some(record) = self.places.get(place)? {
             if is_it(record) {
@@ -55,17 +55,30 @@ impl<T> Table<T> {
 
     /// The record in a place that was found.
     #[inline]
-    pub(super) fn at(&mut self, place: usize) -> &mut T {
+    pub(crate) fn at(&mut self, place: usize) -> &mut T {
         self.places[place].as_mut().unwrap_or_else(|| unreachable!("a record was found at {place}"))
+    }
+
+    /// The same to be read.
+    #[inline]
+    pub(crate) fn get(&self, place: usize) -> Option<&T> {
+        self.places.get(place)?.as_ref()
     }
 
     /// Adds a record of this hash that is not in it; `hash_of` says those of others. Places that were found before are others
     /// then.
-    pub(super) fn insert(&mut self, hash: u32, record: T, hash_of: impl Fn(&T) -> u32) -> &mut T {
+    pub(crate) fn insert(&mut self, hash: u32, record: T, hash_of: impl Fn(&T) -> u32) -> &mut T {
         if 3 * (self.len + 1) > 2 * self.places.len() {
             self.resize((self.places.len() * 3 / 2).max(LEAST), hash_of);
         }
         self.put(hash, record)
+    }
+
+    /// Takes out what is in a place, and gives back memory if few are left. Places that were found before may be others then.
+    pub(crate) fn take_out(&mut self, place: usize, hash_of: impl Fn(&T) -> u32) -> Option<T> {
+        let gone = self.remove(place, &hash_of);
+        self.shrink(hash_of);
+        gone
     }
 
     /// Takes out what is in a place. Places that were found before may be others then.
@@ -85,15 +98,21 @@ impl<T> Table<T> {
     }
 
     /// Takes out all that are not to be kept, and gives back memory if few are left. May ask twice for the same.
-    pub(super) fn retain(&mut self, mut is_kept: impl FnMut(&mut T) -> bool, hash_of: impl Fn(&T) -> u32) {
+    pub(crate) fn retain(&mut self, mut is_kept: impl FnMut(&mut T) -> bool, hash_of: impl Fn(&T) -> u32) {
         for place in 0..self.places.len() {
             // What moves up to this place is looked at here.
             while self.places[place].as_mut().is_some_and(|record| !is_kept(record)) {
                 self.remove(place, &hash_of);
             }
         }
-        if 4 * self.len < self.places.len() {
-            self.resize(if self.len > 0 { (2 * self.len).max(LEAST) } else { 0 }, hash_of);
+        self.shrink(hash_of);
+    }
+
+    /// Gives back memory if few are left.
+    fn shrink(&mut self, hash_of: impl Fn(&T) -> u32) {
+        let least = if self.len > 0 { (2 * self.len).max(LEAST) } else { 0 };
+        if 4 * self.len < self.places.len() && least < self.places.len() {
+            self.resize(least, hash_of);
         }
     }
 
@@ -186,7 +205,7 @@ mod tests {
                 pair.1 = value;
             }
             Step::Remove(name) => {
-                let removed = find(table, name).and_then(|place| table.remove(place, hash));
+                let removed = find(table, name).and_then(|place| table.take_out(place, hash));
                 assert!(removed.is_none_or(|pair| pair.0 == name));
             }
             Step::Retain(of) => table.retain(|pair| !pair.0.is_multiple_of(of), hash),
