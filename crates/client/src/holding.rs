@@ -256,11 +256,6 @@ impl Holding {
         self.terms.floor.filter(|_| self.config.kind == Kind::Rate && self.config.fallback == Fallback::Safe)
     }
 
-    /// The kind of what is held.
-    pub(crate) fn kind(&self) -> Kind {
-        self.config.kind
-    }
-
     /// The way in which it is held.
     pub(crate) fn config(&mut self) -> &mut HoldingConfig {
         &mut self.config

@@ -204,13 +204,27 @@ impl Session {
     /// again: a promise is made of what was in use after the limit was lowered. Until it has said so, all that was
     /// allowed before is taken to be in use.
     pub fn set_in_use(&mut self, now: Time, resource: &ResourceId, in_use: Amount) {
+        if self.keeps_use() {
+            self.update(now, resource, |entry| entry.holding.set_in_use(in_use));
+        }
+    }
+
+    /// Sets both of one resource: the amount that cannot be given up, and then the demands.
+    pub(crate) fn set_use(&mut self, now: Time, resource: &ResourceId, in_use: Amount, bands: Bands) {
+        let Some(place) = self.find(resource) else { return };
+        if self.keeps_use() {
+            self.edit(now, place, |entry| entry.holding.set_in_use(in_use));
+        }
+        self.edit(now, place, |entry| entry.config().bands = bands);
+    }
+
+    /// Whether what is in use counts as held: not if the rule is taken out.
+    fn keeps_use(&self) -> bool {
         let rule = match self.config.kind {
             HolderKind::Client => HolderRule::UnitsHeld,
             HolderKind::Node => HolderRule::OutIsHeld,
         };
-        if self.config.rules.keep(rule) {
-            self.update(now, resource, |entry| entry.holding.set_in_use(in_use));
-        }
+        self.config.rules.keep(rule)
     }
 
     /// Whether what is used in a window is kept by whoever leaves: not if the rule is taken out.

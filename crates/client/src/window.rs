@@ -220,6 +220,17 @@ impl ExactWindow {
         (made, state.call(attention))
     }
 
+    /// The same of one that asks again in another way where it is refused, and misses nothing yet.
+    fn take_at_hand(&self, n: u32, clock: impl Fn() -> Time) -> (bool, Attention) {
+        let mut state = self.lock();
+        let now = clock();
+        state.asked = now;
+        let waiting = state.queue.as_ref().map_or(0, |queue| queue.units());
+        let is_made = waiting == 0 && (n == 0 || state.make(now, n, self.drift, self.rules).is_ok());
+        let attention = if is_made && n > 0 { Attention::Soon } else { Attention::None };
+        (is_made, state.call(attention))
+    }
+
     /// The same of one that gives up after it: it wants nothing any more.
     fn last_attempt(&self, n: u32, clock: impl Fn() -> Time) -> (Result<(), Denied>, Attention) {
         let mut state = self.lock();

@@ -59,6 +59,7 @@ impl Mark {
     pub(super) const ABSENT: u64 = u64::MAX;
 
     /// The mark of `entry`.
+    #[inline]
     pub(super) fn of(self, entry: &Entry) -> u64 {
         let (is_open, is_alone) = (entry.is_open(), entry.setbacks.alone);
         let due = entry.due.as_nanos();

@@ -54,17 +54,15 @@ impl Session {
     /// Nothing that exchange `id` speaks of is counted by a server any more; those opened again meanwhile start afresh.
     pub(super) fn finish_releases(&mut self, now: Time, id: ReportId) {
         let done = self.exchanged(id);
-        self.entries.retain_of(done, |entry| {
-            match &mut entry.stage {
-                Stage::Leaving { again: Some(config), .. } => {
-                    let is_floor = entry.is_floor;
-                    *entry = Entry::new(now, entry.resource.clone(), HoldingConfig::clone(config));
-                    entry.is_floor = is_floor;
-                    true
-                }
-                Stage::Leaving { again: None, .. } => false,
-                Stage::Open => true,
+        self.entries.retain_of(done, |entry| match &mut entry.stage {
+            Stage::Leaving { again: Some(config), .. } => {
+                let is_floor = entry.is_floor;
+                *entry = Entry::new(now, entry.resource.clone(), HoldingConfig::clone(config));
+                entry.is_floor = is_floor;
+                true
             }
+            Stage::Leaving { again: None, .. } => false,
+            Stage::Open => true,
         });
     }
 }

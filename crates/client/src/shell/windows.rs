@@ -118,6 +118,14 @@ impl Windows {
         self.keys.try_acquire(key, n, clock::now).map_err(|denied| self.explain(denied))
     }
 
+    /// Makes `n` uses of `key` at once, if it is known and has so many at hand. Returns whether they were made; if not, nothing is
+    /// asked for: whoever wants them all the same says so by [`Windows::try_acquire`], [`Windows::acquire`] or in a request of
+    /// several resources.
+    #[must_use]
+    pub fn take_at_hand(&self, key: &str, n: u32) -> bool {
+        self.keys.take_at_hand(key, n, clock::now)
+    }
+
     /// Makes `n` uses of `key`, and waits for units that lie elsewhere, in order.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 //! The resource of a key is named by the prefix that all have, and the key. A request that finds units here touches the list of
 //! the keys and the key, and says nothing to anybody; whoever drives this learns of it when it looks the next time.
 
-use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::task::Waker;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use lessor_proto::{Drift, ResourceId, Time};
 use super::{Attention, ExactWindow, WindowUsage};
 use crate::denied::Denied;
 use crate::mutation::HolderRules;
+use crate::table::Table;
 use crate::waiting::{Clock, Waiting};
 
 /// Bytes in the name of a resource: servers take no longer names by default.
@@ -31,7 +32,9 @@ pub struct WindowKey {
 pub struct WindowKeys {
     prefix: Box<str>,
     options: KeysOptions,
-    keys: RwLock<BTreeMap<Box<str>, Arc<WindowKey>>>,
+    keys: RwLock<Table<Arc<WindowKey>>>,
+    /// Of keys: who chooses them does not know where they lie.
+    hasher: RandomState,
     /// The keys that should be looked at.
     looks: Mutex<Vec<Arc<WindowKey>>>,
     /// Woken when one of them should be at once.
@@ -75,7 +78,8 @@ impl WindowKeys {
         WindowKeys {
             prefix: prefix.into(),
             options,
-            keys: RwLock::default(),
+            keys: RwLock::new(Table::new()),
+            hasher: RandomState::new(),
             looks: Mutex::default(),
             notifier,
             rules: HolderRules::default(),
@@ -111,6 +115,16 @@ impl WindowKeys {
             self.call(found, attention);
             made
         })?
+    }
+
+    /// Makes `n` uses of `key` at once, if it is remembered and has so many at hand. If not, nothing is missed: whoever asks so
+    /// asks again in another way. Returns whether they were made.
+    pub fn take_at_hand(&self, key: &str, n: u32, clock: impl Fn() -> Time) -> bool {
+        let keys = self.read();
+        let Some(found) = self.known(&keys, key) else { return false };
+        let (is_made, attention) = found.window.take_at_hand(n, clock);
+        self.call(found, attention);
+        is_made
     }
 
     /// Waits for `n` uses of `key`, in order, for `max_wait` at the longest.
@@ -149,19 +163,19 @@ impl WindowKeys {
 
     /// Undoes up to `n` uses of `key`, and returns how many: as many as count here.
     pub fn refund(&self, key: &str, n: u32, now: Time) -> u32 {
-        self.read().get(key).map_or(0, |found| found.window.refund(n, now))
+        self.known(&self.read(), key).map_or(0, |found| found.window.refund(n, now))
     }
 
     /// Whether `key` is remembered.
     #[must_use]
     pub fn knows(&self, key: &str) -> bool {
-        self.read().contains_key(key)
+        self.known(&self.read(), key).is_some()
     }
 
     /// The use of `key`, if it is remembered.
     #[must_use]
     pub fn usage(&self, key: &str, now: Time) -> Option<WindowUsage> {
-        self.read().get(key).map(|found| found.window.usage(now))
+        self.known(&self.read(), key).map(|found| found.window.usage(now))
     }
 
     /// The keys with the most uses at `now`, the greatest first, and what is used of them; `most` of them at the most. All that
@@ -169,13 +183,14 @@ impl WindowKeys {
     #[must_use]
     pub fn busiest(&self, most: usize, now: Time) -> Vec<(Box<str>, WindowUsage)> {
         let keys = self.read();
-        let mut all: Vec<_> =
-            keys.iter().map(|(key, found)| (key.clone(), found.window.usage(now))).collect();
+        let mut all: Vec<_> = keys.iter().map(|found| (Arc::clone(found), found.window.usage(now))).collect();
         drop(keys);
         // The order of the keys decides among equals.
-        all.sort_by_key(|(_, usage)| std::cmp::Reverse(usage.uses));
+        all.sort_by(|(one, used), (other, used_there)| {
+            used_there.uses.cmp(&used.uses).then_with(|| one.resource.cmp(&other.resource))
+        });
         all.truncate(most);
-        all
+        all.into_iter().map(|(found, usage)| (self.name_of(&found).into(), usage)).collect()
     }
 
     /// The number of keys that are remembered.
@@ -197,12 +212,12 @@ impl WindowKeys {
 
     /// Forgets `key` if it is idle at `now`.
     pub(super) fn retire(&self, now: Time, key: &WindowKey) -> bool {
-        let name = &key.resource.as_str()[self.prefix.len()..];
+        let name = self.name_of(key);
         // Whoever asks for it does so under the same lock.
         let mut keys = self.write();
         let is_idle = key.window.bar_idle(now);
-        if is_idle {
-            keys.remove(name);
+        if is_idle && let Some(place) = self.place(&keys, name) {
+            keys.take_out(place, |other| self.hash(self.name_of(other)));
         }
         is_idle
     }
@@ -215,7 +230,7 @@ impl WindowKeys {
         call: impl FnOnce(&Arc<WindowKey>) -> T,
     ) -> Result<T, Denied> {
         let keys = self.read();
-        if let Some(found) = keys.get(key) {
+        if let Some(found) = self.known(&keys, key) {
             return Ok(call(found));
         }
         drop(keys);
@@ -223,14 +238,16 @@ impl WindowKeys {
         let resource = ResourceId::new(name.as_str(), NAME_BYTES)
             .map_err(|fault| Denied::BadKey { name: name.as_str().into(), fault })?;
         let mut keys = self.write();
-        if keys.len() >= self.options.most && !keys.contains_key(key) {
+        // Another may have asked for it meanwhile.
+        if let Some(found) = self.known(&keys, key) {
+            return Ok(call(found));
+        }
+        if keys.len() >= self.options.most {
             return Err(Denied::TooManyKeys { most: self.options.most });
         }
-        let made = || {
-            let window = ExactWindow::with_rules(self.options.drift, self.rules, now());
-            Arc::new(WindowKey { resource, window })
-        };
-        Ok(call(keys.entry(key.into()).or_insert_with(made)))
+        let window = ExactWindow::with_rules(self.options.drift, self.rules, now());
+        let made = Arc::new(WindowKey { resource, window });
+        Ok(call(keys.insert(self.hash(key), made, |other| self.hash(self.name_of(other)))))
     }
 
     /// The key, which is remembered from here on.
@@ -254,11 +271,28 @@ impl WindowKeys {
         }
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<Box<str>, Arc<WindowKey>>> {
+    /// The key behind the prefix.
+    fn name_of<'a>(&self, key: &'a WindowKey) -> &'a str {
+        &key.resource.as_str()[self.prefix.len()..]
+    }
+
+    fn hash(&self, key: &str) -> u32 {
+        self.hasher.hash_one(key) as u32
+    }
+
+    fn place(&self, keys: &Table<Arc<WindowKey>>, key: &str) -> Option<usize> {
+        keys.find(self.hash(key), |found| self.name_of(found) == key)
+    }
+
+    fn known<'a>(&self, keys: &'a Table<Arc<WindowKey>>, key: &str) -> Option<&'a Arc<WindowKey>> {
+        keys.get(self.place(keys, key)?)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Table<Arc<WindowKey>>> {
         self.keys.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<Box<str>, Arc<WindowKey>>> {
+    fn write(&self) -> RwLockWriteGuard<'_, Table<Arc<WindowKey>>> {
         self.keys.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
