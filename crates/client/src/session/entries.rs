@@ -20,6 +20,9 @@ use crate::allowance::Allowance;
 use crate::holding::Rung;
 use crate::table::Table;
 
+#[cfg(test)]
+mod tests;
+
 /// The most entries that are looked through.
 const FEW: usize = 16;
 

@@ -6,7 +6,7 @@ use lessor_proto::message::Leader;
 use lessor_proto::{ReportId, Time};
 
 use super::Session;
-use super::entry::Entry;
+use super::marks::Mark;
 use super::route::Astray;
 use crate::fault::{Failure, Fault};
 
@@ -101,8 +101,8 @@ impl Session {
 
     /// The shortest refresh interval, or the time between heartbeats, but not above what is configured.
     pub(super) fn longest_back_off(&self) -> Duration {
-        let refresh = self.entries.iter().filter_map(Entry::refresh).min();
-        let heard = refresh.into_iter().chain(self.streams.heartbeat).min();
-        self.config.longest_back_off.min(heard.unwrap_or(Duration::MAX))
+        let refresh = Duration::from_nanos(self.entries.least(Mark::Refresh, 0));
+        let heard = self.streams.heartbeat.map_or(refresh, |heartbeat| heartbeat.min(refresh));
+        self.config.longest_back_off.min(heard)
     }
 }

@@ -1,5 +1,7 @@
 //! The marks of an entry: numbers by which messages find it among thousands.
 
+use std::time::Duration;
+
 use lessor_proto::{ReportId, Time};
 
 use super::entry::Entry;
@@ -25,6 +27,8 @@ pub(super) enum Mark {
     Basis,
     /// The interval at which its last grant on the stream is to be renewed.
     Pace,
+    /// The interval at which it is to be asked for again, by the last answer to that.
+    Refresh,
     /// When its lease ends, of what is open.
     End,
     /// None but this is known of it: the next heartbeat takes it along, as its demand is not as it was said.
@@ -41,7 +45,7 @@ pub(super) struct Marks([u64; Mark::ALL.len()]);
 
 impl Mark {
     /// All of them, in the order of their numbers.
-    pub(super) const ALL: [Mark; 12] = [
+    pub(super) const ALL: [Mark; 13] = [
         Mark::Due,
         Mark::DueAlone,
         Mark::DueLeaving,
@@ -51,6 +55,7 @@ impl Mark {
         Mark::Said,
         Mark::Basis,
         Mark::Pace,
+        Mark::Refresh,
         Mark::End,
         Mark::Changed,
         Mark::Kin,
@@ -76,14 +81,18 @@ impl Mark {
             Mark::Released => only(!is_open, exchange()),
             Mark::Said => only(is_open && entry.streamed.said > ReportId::default(), entry.streamed.said.0),
             Mark::Basis => only(is_open, given(entry.streamed.floor.map(|ReportId(id)| id))),
-            Mark::Pace => {
-                given(entry.streamed.pace.map(|pace| u64::try_from(pace.as_nanos()).unwrap_or(u64::MAX - 1)))
-            }
+            Mark::Pace => given(entry.streamed.pace.map(nanos)),
+            Mark::Refresh => given(entry.refresh().map(nanos)),
             Mark::End => only(is_open, given(entry.holding.last_end().map(Time::as_nanos))),
             Mark::Changed => whether(is_open && !is_alone && entry.holding.demand_has_changed()),
             Mark::Kin => whether(entry.is_floor || entry.wants_floor().is_some()),
         }
     }
+}
+
+/// A time in nanoseconds, which is some number in any case.
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).min(Mark::ABSENT - 1)
 }
 
 // === impl Marks ===

@@ -1,1 +1,195 @@
+//! Tests of sessions: the work for a message is about what it speaks of, and not about all that is held.
 
+use lessor_proto::message::{Band, Down, Grant, Order, Up, Welcome};
+use lessor_proto::{ClientId, Features, Incarnation, ReportId};
+
+use super::entries::LOOKED_AT;
+use super::*;
+use crate::holding::{Fallback, Kind, Surplus};
+
+/// A grant of `units` of a gauge, the number `seq`, counted from the first report.
+pub(super) fn grant(resource: &ResourceId, seq: u64, units: u64) -> Grant {
+    Grant {
+        resource: resource.clone(),
+        capacity: Amount::from_units(units),
+        length: Duration::from_secs(600),
+        refresh_interval: Duration::from_secs(60),
+        order: Some(Order { epoch: Epoch(1), seq }),
+        basis: Some(ReportId(2)),
+        token: Vec::new(),
+        ack_wanted: false,
+        safe_leased: false,
+        learning: false,
+        learning_left: None,
+        safe_capacity: None,
+        burst: None,
+        due: None,
+        window: None,
+        sharing: None,
+        domains: None,
+        before: None,
+        earlier: None,
+        bound_by: None,
+        generation: None,
+    }
+}
+
+/// A session on a stream, and all that its driver does: what is said is taken down.
+struct Driven {
+    session: Session,
+    now: Time,
+    stream: u64,
+    seq: u64,
+    said: Vec<Up>,
+}
+
+// === impl Driven ===
+
+impl Driven {
+    /// One that holds a unit of each of so many resources.
+    fn holding(resources: usize) -> Driven {
+        let holder = ClientId::new("web-1", 256).unwrap();
+        let config = SessionConfig::new(holder, Incarnation(1), vec!["a:1".into()]);
+        let session = Session::new(SessionConfig { transport: Transport::Stream, ..config });
+        let mut driven = Driven { session, now: Time::from_nanos(1 << 40), stream: 1, seq: 0, said: Vec::new() };
+        for number in 0..resources {
+            driven.session.add(driven.now, name(number), holding(1.0));
+        }
+        driven.act();
+        let welcome = Welcome {
+            epoch: Epoch(1),
+            claims_open: true,
+            claims_open_in: None,
+            heartbeat: Duration::from_secs(60),
+            features: Features::CURRENT,
+        };
+        driven.hear(Down::Welcome(welcome));
+        driven.pass(Duration::from_secs(1));
+        let grants = (0..resources).map(|number| driven.grant(number, 1)).collect();
+        driven.hear(Down::Grants(grants));
+        driven.pass(Duration::from_secs(1));
+        // The program has heard of all that, and has said what it uses.
+        let again = driven.grant(0, 1);
+        driven.hear(Down::Grants(vec![again]));
+        assert!((0..resources).all(|number| driven.session.rung(driven.now, &name(number)) == Rung::Leased));
+        driven.said.clear();
+        driven
+    }
+
+    fn grant(&mut self, number: usize, units: u64) -> Grant {
+        self.seq += 1;
+        grant(&name(number), self.seq, units)
+    }
+
+    fn hear(&mut self, down: Down) {
+        self.session.handle(self.now, Event::Down { id: self.stream, down });
+        self.act();
+    }
+
+    /// Some milliseconds, in which it does what it says itself.
+    fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        loop {
+            let next = self.session.next_deadline();
+            if next > end {
+                break;
+            }
+            self.now = self.now.max(next);
+            self.act();
+        }
+        self.now = end;
+        self.act();
+    }
+
+    fn act(&mut self) {
+        while let Some(action) = self.session.poll(self.now) {
+            match action {
+                Action::Connect { id, .. } => self.stream = id,
+                Action::Send { up, .. } => self.said.push(up),
+                Action::Change(change) => {
+                    self.session.set_in_use(self.now, &change.resource, Amount::ZERO);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        let _ = self.session.next_deadline();
+    }
+
+    /// The entries that were looked at in `call`, and how many messages it said.
+    fn looks(&mut self, call: impl FnOnce(&mut Driven)) -> (u64, usize) {
+        let before = LOOKED_AT.get();
+        self.said.clear();
+        call(self);
+        (LOOKED_AT.get() - before, self.said.len())
+    }
+}
+
+fn name(number: usize) -> ResourceId {
+    ResourceId::new(format!("key-{number:06}"), 256).unwrap()
+}
+
+fn holding(wants: f64) -> HoldingConfig {
+    let config = HoldingConfig::new(Kind::Gauge, wants, 0);
+    HoldingConfig { fallback: Fallback::Pessimistic, surplus: Surplus::Yield, ..config }
+}
+
+fn wants(units: f64) -> Bands {
+    [Band { priority: 0, subclients: 1, wants: units }].into_iter().collect()
+}
+
+/// The looks at entries for one message of each kind, and the messages that were said then.
+fn looks_of_a_session(resources: usize) -> Vec<(&'static str, (u64, usize))> {
+    const KEY: usize = 70;
+    let mut driven = Driven::holding(resources);
+    let mut looks = Vec::new();
+    let mut of = |what, driven: &mut Driven, call: &dyn Fn(&mut Driven)| {
+        let found = driven.looks(call);
+        looks.push((what, found));
+    };
+    of("a grant", &mut driven, &|driven| {
+        let grants = vec![driven.grant(KEY, 2)];
+        driven.hear(Down::Grants(grants));
+    });
+    of("a use", &mut driven, &|driven| {
+        driven.session.set_use(driven.now, &name(KEY), Amount::from_units(1), wants(1.0));
+        driven.act();
+    });
+    of("a want, and its report", &mut driven, &|driven| {
+        driven.session.set_bands(driven.now, &name(KEY), wants(9.0));
+        driven.pass(Duration::from_millis(10));
+    });
+    of("a refusal of that", &mut driven, &|driven| {
+        let id = driven.session.sent.last_id();
+        driven.hear(Down::Refused { id, why: "for a test".to_owned() });
+        driven.pass(Duration::from_millis(1));
+    });
+    of("units", &mut driven, &|driven| {
+        driven.hear(Down::Units { resource: name(KEY), units: 1, keep: None });
+    });
+    of("a key that is new, and its report", &mut driven, &|driven| {
+        driven.session.add(driven.now, name(usize::MAX), holding(1.0));
+        driven.pass(Duration::from_millis(10));
+    });
+    of("a key that is given back, and its release", &mut driven, &|driven| {
+        driven.session.remove(driven.now, &name(KEY + 1));
+        driven.act();
+    });
+    of("the confirmation of that", &mut driven, &|driven| {
+        let id = driven.session.sent.last_id();
+        driven.hear(Down::Released { id });
+    });
+    of("a heartbeat", &mut driven, &|driven| driven.pass(Duration::from_secs(61)));
+    looks
+}
+
+#[test]
+fn the_work_for_a_message_does_not_grow_with_the_keys_that_are_held() {
+    let few = looks_of_a_session(100);
+    let many = looks_of_a_session(10_000);
+    assert_eq!(few, many);
+    for (what, (looks, said)) in many {
+        println!("{what}: {looks} looks, {said} messages");
+        assert!(looks > 0 || what == "a heartbeat" || what == "units", "{what} looks at nothing");
+        assert!(looks <= 100, "{what} looks at {looks} entries");
+    }
+}

@@ -1,0 +1,171 @@
+//! Tests of entries: an index finds what a look through all of them does.
+
+use std::time::Duration;
+
+use lessor_proto::ReportId;
+use lessor_proto::message::Grant;
+use proptest::prelude::*;
+
+use super::*;
+use crate::holding::{HoldingConfig, Kind};
+use crate::session::tests::grant;
+
+/// A change of the entry of a name.
+#[derive(Clone, Debug)]
+enum Step {
+    Add(usize, bool),
+    Remove(usize),
+    Due(usize, u64),
+    Alone(usize, bool),
+    Exchange(usize, Option<u64>),
+    Said(usize, u64),
+    Pace(usize, u64),
+    Want(usize, u16),
+    /// It is granted something until then, perhaps with a floor.
+    Grant(usize, u64, bool),
+    Floor(usize, bool),
+    Leave(usize),
+    /// Time goes on, and the changes are taken.
+    Take(u64),
+}
+
+/// Names that are in another order than they come in, of which some are floors of others.
+const NAMES: [&str; 8] = ["m", "b", "z", "a", "m/floor", "q", "c", "b/floor"];
+
+fn name(index: usize) -> ResourceId {
+    let own = ResourceId::new(NAMES[index].trim_end_matches("/floor"), 256).unwrap();
+    if NAMES[index].ends_with("/floor") { own.floor() } else { own }
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let index = || 0..NAMES.len();
+    let number = || 0u64..6;
+    prop_oneof![
+        4 => (index(), any::<bool>()).prop_map(|(index, is_gauge)| Step::Add(index, is_gauge)),
+        1 => index().prop_map(Step::Remove),
+        3 => (index(), prop_oneof![4 => number(), 1 => Just(u64::MAX)]).prop_map(|(i, due)| Step::Due(i, due)),
+        1 => (index(), any::<bool>()).prop_map(|(index, is_alone)| Step::Alone(index, is_alone)),
+        2 => (index(), prop::option::of(number())).prop_map(|(index, id)| Step::Exchange(index, id)),
+        2 => (index(), number()).prop_map(|(index, id)| Step::Said(index, id)),
+        1 => (index(), number()).prop_map(|(index, pace)| Step::Pace(index, pace)),
+        2 => (index(), 0u16..4).prop_map(|(index, wants)| Step::Want(index, wants)),
+        2 => (index(), 1u64..40, any::<bool>()).prop_map(|(i, end, floored)| Step::Grant(i, end, floored)),
+        1 => (index(), any::<bool>()).prop_map(|(index, is_floor)| Step::Floor(index, is_floor)),
+        1 => index().prop_map(Step::Leave),
+        2 => (0u64..3).prop_map(Step::Take),
+    ]
+}
+
+fn go(entries: &mut Entries, now: Time, step: &Step) {
+    let mut edit = |index: usize, change: &dyn Fn(&mut Entry)| {
+        if let Some(place) = entries.find(&name(index)) {
+            change(&mut entries.edit(place));
+        }
+    };
+    match *step {
+        Step::Add(index, is_gauge) => {
+            if entries.find(&name(index)).is_none() {
+                let kind = if is_gauge { Kind::Gauge } else { Kind::Rate };
+                entries.insert(Entry::new(now, name(index), HoldingConfig::new(kind, 1.0, 0)));
+            }
+        }
+        Step::Remove(index) => {
+            if let Some(place) = entries.find(&name(index)) {
+                entries.remove(place);
+            }
+        }
+        Step::Due(index, due) => edit(index, &|entry| entry.due = Time::from_nanos(due)),
+        Step::Alone(index, is_alone) => edit(index, &|entry| entry.setbacks.alone = is_alone),
+        Step::Exchange(index, id) => edit(index, &|entry| entry.exchange = id.map(ReportId)),
+        Step::Said(index, id) => edit(index, &|entry| {
+            entry.report(now, None, &config());
+            entry.told_up(ReportId(id));
+        }),
+        Step::Pace(index, pace) => {
+            edit(index, &|entry| entry.streamed.pace = Some(Duration::from_nanos(pace)));
+        }
+        Step::Want(index, wants) => edit(index, &|entry| entry.config().set_wants(wants.into())),
+        Step::Grant(index, end, safe_leased) => edit(index, &|entry| {
+            let grant = Grant { safe_leased, ..grant(&name(index), 1, 1) };
+            // One that has ended is not taken up.
+            let _ = entry.holding.adopt(now, Grant { order: None, ..grant }, Time::from_nanos(end));
+        }),
+        Step::Floor(index, is_floor) => edit(index, &|entry| entry.is_floor = is_floor),
+        Step::Leave(index) => edit(index, &|entry| _ = entry.leave(now)),
+        Step::Take(_) => {}
+    }
+}
+
+fn config() -> crate::session::SessionConfig {
+    let holder = lessor_proto::ClientId::new("web-1", 256).unwrap();
+    crate::session::SessionConfig::new(holder, lessor_proto::Incarnation(1), vec!["a:1".into()])
+}
+
+fn names(entries: &Entries, places: &[usize]) -> Vec<String> {
+    places.iter().map(|&place| entries[place].resource.to_string()).collect()
+}
+
+/// Both find the same by every mark.
+fn check(indexed: &Entries, few: &Entries) {
+    for index in 0..NAMES.len() {
+        assert_eq!(indexed.find(&name(index)).is_some(), few.find(&name(index)).is_some());
+    }
+    for mark in Mark::ALL {
+        for number in 0..7 {
+            assert_eq!(indexed.least(mark, number), few.least(mark, number), "{mark:?} from {number}");
+            let of = |entries: &Entries| names(entries, &entries.places(mark, number..=number + 1));
+            assert_eq!(of(indexed), of(few), "{mark:?} at {number}");
+            let first = |entries: &Entries| {
+                names(entries, &entries.first_places(&[(mark, number), (Mark::Changed, 0)], 3))
+            };
+            assert_eq!(first(indexed), first(few), "{mark:?} up to {number}");
+        }
+    }
+    assert_eq!(names(indexed, &indexed.in_order()), names(few, &few.in_order()));
+    assert_eq!(indexed.next_end(), few.next_end());
+}
+
+proptest! {
+    #[test]
+    fn an_index_finds_what_a_look_at_all_of_them_does(steps in prop::collection::vec(step(), 1..60)) {
+        let (mut indexed, mut few, mut now) = (Entries::default(), Entries::default(), Time::ZERO);
+        for step in &steps {
+            indexed.index.get_or_insert_with(|| Box::new(EntryIndex::new(&[])));
+            go(&mut indexed, now, step);
+            go(&mut few, now, step);
+            prop_assert!(few.index.is_none());
+            if let Step::Take(passed) = *step {
+                now = now + Duration::from_nanos(passed);
+                let taken = [&mut indexed, &mut few].map(|entries| {
+                    let changed = entries.take_changed(now);
+                    names(entries, &entries.with_kin(changed))
+                });
+                prop_assert_eq!(&taken[0], &taken[1]);
+            }
+            if matches!(step, Step::Take(_)) {
+                check(&indexed, &few);
+            }
+        }
+        check(&indexed, &few);
+    }
+}
+
+#[test]
+fn what_comes_to_be_many_is_indexed_and_places_are_used_again() {
+    let mut entries = Entries::default();
+    let name = |number: usize| ResourceId::new(format!("r{number}"), 256).unwrap();
+    let add = |entries: &mut Entries, number| {
+        entries.insert(Entry::new(Time::ZERO, name(number), HoldingConfig::new(Kind::Gauge, 1.0, 0)))
+    };
+    (0..FEW).for_each(|number| assert_eq!(add(&mut entries, number), number));
+    assert!(entries.index.is_none());
+    (FEW..1_000).for_each(|number| assert_eq!(add(&mut entries, number), number));
+    assert!(entries.index.is_some());
+    let gone = entries.find(&name(500)).unwrap();
+    entries.remove(gone);
+    assert_eq!((entries.find(&name(500)), entries.len()), (None, 999));
+    assert_eq!(add(&mut entries, 5_000), gone);
+    assert_eq!(entries.find(&name(5_000)), Some(gone));
+    entries.retain(|_| false);
+    assert!(entries.is_empty() && entries.index.is_none() && entries.slots.is_empty());
+}
