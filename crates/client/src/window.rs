@@ -94,6 +94,8 @@ struct WindowState {
     attention: Attention,
     /// The units that were wanted before all else when it was looked at last.
     said: u64,
+    /// The uses that may be made before that is to be looked at again.
+    quiet: u32,
     /// Nothing can be had any more: somebody else in this process holds the resource, or it is given back.
     is_barred: bool,
     /// Why nothing is leased, where that is known.
@@ -166,6 +168,7 @@ impl ExactWindow {
             asked: now,
             attention: Attention::None,
             said: 0,
+            quiet: 0,
             is_barred: false,
             unserved: None,
         };
@@ -210,7 +213,7 @@ impl ExactWindow {
             waiting => Err(Denied::OthersWait { waiting }),
         };
         let attention = match &made {
-            Ok(()) => Attention::Soon,
+            Ok(()) => state.used(n),
             Err(Denied::AboveBurst { .. }) => Attention::None,
             Err(_) => {
                 state.missing.refuse(now, n);
@@ -227,7 +230,7 @@ impl ExactWindow {
         state.asked = now;
         let waiting = state.queue.as_ref().map_or(0, |queue| queue.units());
         let is_made = waiting == 0 && (n == 0 || state.make(now, n, self.drift, self.rules).is_ok());
-        let attention = if is_made && n > 0 { Attention::Soon } else { Attention::None };
+        let attention = if is_made && n > 0 { state.used(n) } else { Attention::None };
         (is_made, state.call(attention))
     }
 
@@ -392,6 +395,18 @@ impl WindowState {
         let missing = if missing > 0 { missing.checked_next_power_of_two().unwrap_or(missing) } else { 0 };
         let most = self.window.map_or(u64::MAX, |window| window.limit.into());
         u64::from(self.kept.units()).saturating_add(missing).min(most)
+    }
+
+    /// The look that `n` uses ask for that were made.
+    #[inline]
+    fn used(&mut self, n: u32) -> Attention {
+        match self.quiet.checked_sub(n) {
+            Some(left) => {
+                self.quiet = left;
+                Attention::None
+            }
+            None => Attention::Soon,
+        }
     }
 
     /// The look that something missing asks for: at once if more is wanted by that than was said.

@@ -51,7 +51,8 @@ impl Driven {
         let holder = ClientId::new("web-1", 256).unwrap();
         let config = SessionConfig::new(holder, Incarnation(1), vec!["a:1".into()]);
         let session = Session::new(SessionConfig { transport: Transport::Stream, ..config });
-        let mut driven = Driven { session, now: Time::from_nanos(1 << 40), stream: 1, seq: 0, said: Vec::new() };
+        let mut driven =
+            Driven { session, now: Time::from_nanos(1 << 40), stream: 1, seq: 0, said: Vec::new() };
         for number in 0..resources {
             driven.session.add(driven.now, name(number), holding(1.0));
         }

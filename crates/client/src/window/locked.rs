@@ -55,7 +55,8 @@ impl LockedWindow<'_> {
     pub(crate) fn make(mut self, n: u32) -> Attention {
         let Some(room) = self.found.filter(|room| n > 0 && n <= room.units) else { return Attention::None };
         self.state.take(n, room);
-        self.state.call(Attention::Soon)
+        let attention = self.state.used(n);
+        self.state.call(attention)
     }
 
     /// Misses the `n` uses that were denied at `now`, and says whether somebody should look at it.

@@ -311,3 +311,22 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn uses_of_what_lies_at_hand_in_plenty_call_nobody_and_those_of_the_rest_do() {
+    let window = window(40, 1_000.0);
+    let uses = |n, seconds| (0..n).map(|_| window.attempt(1, || at(seconds)).1).collect::<Vec<_>>();
+    assert_eq!(uses(2, 0.0), [Attention::Soon, Attention::None], "nothing was in use");
+    let _ = wanted(&window, 0.1);
+    assert_eq!(uses(2, 0.2), [Attention::Soon, Attention::None], "less than a quarter of two");
+    assert!(uses(12, 0.2).iter().all(|attention| *attention == Attention::None), "it was called already");
+    let _ = wanted(&window, 0.3);
+    let called = uses(6, 0.4);
+    assert_eq!(called.iter().position(|attention| *attention == Attention::Soon), Some(4), "a quarter of 16");
+    // Of 40 units 22 are in use, and as many ahead as a part of the limit: 12.
+    let _ = wanted(&window, 0.5);
+    assert_eq!(uses(7, 0.6).iter().position(|attention| *attention == Attention::Soon), Some(5));
+    // Nobody has asked for a while, so the next who does is seen.
+    let _ = wanted(&window, 10.7);
+    assert_eq!(uses(1, 10.8), [Attention::Soon]);
+}

@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use lessor_proto::message::{Band, Bands};
-use lessor_proto::{Amount, Time};
+use lessor_proto::{Amount, Drift, Time};
 
 use super::{Attention, ExactWindow, WindowState};
 
@@ -66,6 +66,7 @@ impl ExactWindow {
             u64::from(expected.max(in_use).min(window.limit / MOST_AHEAD))
         });
         let is_enough = at_hand >= ahead.div_ceil(2);
+        state.quiet = if is_silent { 0 } else { state.quiet(at_hand, ahead, self.drift) };
         let kept = if is_enough { at_hand } else { ahead };
         let reserve = if is_silent { 0 } else { kept.min(most.saturating_sub(urgent)) };
         let is_idle = is_silent && in_use == 0 && waiting == 0;
@@ -91,6 +92,16 @@ impl ExactWindow {
 // === impl WindowState ===
 
 impl WindowState {
+    /// The uses that may be made before it is looked at again, where so many units are at hand of those that are wanted: of them as
+    /// many as leave enough for what is wanted by then, and a quarter of what is in use, so that what is said of that is about
+    /// right. A use in a short window is looked at in any case, as it may be free before the next look that there is without it: at the
+    /// latest when nobody has asked for a while.
+    fn quiet(&self, at_hand: u64, ahead: u64, drift: Drift) -> u32 {
+        let is_long = self.window.is_some_and(|window| drift.outlasting(window.length) > SILENT + LOOK[1]);
+        let spare = (2 * at_hand).saturating_sub(ahead) / 3;
+        if is_long { u32::try_from(spare).unwrap_or(u32::MAX).min(self.kept.units() / 4) } else { 0 }
+    }
+
     /// Whether nothing is in use at `now`, and nobody has asked for a while or waits.
     pub(super) fn is_idle(&mut self, now: Time) -> bool {
         self.kept.end_until(now);
