@@ -28,6 +28,7 @@ mod releasing;
 mod reporting;
 mod route;
 mod sent;
+mod spacing;
 mod spread;
 mod stream;
 mod telling;
@@ -212,10 +213,14 @@ impl Session {
     /// Sets both of one resource: the amount that cannot be given up, and then the demands.
     pub(crate) fn set_use(&mut self, now: Time, resource: &ResourceId, in_use: Amount, bands: Bands) {
         let Some(place) = self.find(resource) else { return };
-        if self.keeps_use() {
-            self.edit(now, place, |entry| entry.holding.set_in_use(in_use));
+        let (spacing, keeps_use) = (self.spacing(now), self.keeps_use());
+        let mut entry = self.entries.edit(place);
+        if keeps_use {
+            entry.holding.set_in_use(in_use);
+            spacing.expedite(now, &mut entry);
         }
-        self.edit(now, place, |entry| entry.config().bands = bands);
+        entry.config().bands = bands;
+        spacing.expedite(now, &mut entry);
     }
 
     /// Whether what is in use counts as held: not if the rule is taken out.
@@ -377,18 +382,10 @@ impl Session {
 
     /// Changes the entry in `place`, and brings its next report forward if there is something to say.
     fn edit(&mut self, now: Time, place: usize, set: impl FnOnce(&mut Entry)) {
-        let since = self.sent.last_ask();
-        let spaced = |spacing| since.map_or(now, |sent| sent + spacing);
+        let spacing = self.spacing(now);
         let mut entry = self.entries.edit(place);
         set(&mut entry);
-        match self.streams.transport {
-            _ if !entry.is_open() => {}
-            Transport::Stream => entry.hasten(now, spaced(self.config.stream_spacing)),
-            Transport::Poll if self.config.eager => {
-                entry.expedite(now, spaced(self.config.spacing), self.config.kind);
-            }
-            Transport::Poll => {}
-        }
+        spacing.expedite(now, &mut entry);
     }
 
     /// The request to be made next, if anything is due.

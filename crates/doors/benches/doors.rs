@@ -1,5 +1,5 @@
 //! Answers a second of both doors, beside a bare service of the same protocol on the same thread: calls from a bounded number of
-//! callers at a time, at as many keys as are told, all of them with units at hand.
+//! callers at a time, at as many keys as are told, all of them with units at hand and used before.
 //!
 //! `cargo bench -p lessor-doors --bench doors`, or with the number of keys behind `--`. The doors and the bare services have one
 //! thread between them, callers another, and the server that leases a third. What stands there is the median of rounds that take
@@ -37,6 +37,8 @@ use tonic::{Request, Response, Status};
 const CALLERS: usize = 32;
 const ROUNDS: usize = 7;
 const ROUND: Duration = Duration::from_secs(2);
+/// The hits of each key before it is measured, as of one that has been used before in its hour.
+const USED: u32 = 64;
 /// Nobody gets there in the time of the bench.
 const RULES: &str = "
 wait: 30s
@@ -44,7 +46,7 @@ sets:
   bench:
     headers: []
     rules:
-    - {match: {header.X-Key: '*'}, key: [header.X-Key], limit: 900000/1h, kind: exact}
+    - {match: {header.X-Key: '*'}, key: [header.X-Key], limit: 900000/1h, kind: exact, cost: header.X-Hits}
 ";
 const SERVICE: &str = "
 domain: rls
@@ -121,14 +123,16 @@ async fn round(pair: &Pair, place: usize, keys: usize, count: Option<usize>) -> 
     for _ in 0..CALLERS {
         let (next, address, channel) = (Arc::clone(&next), pair.addresses[place].clone(), channel.clone());
         callers.spawn(async move {
+            // Only those who use all keys once use them so much.
+            let hits = count.map_or(1, |_| USED);
             let go_on = || {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let is_more = count.map_or_else(|| clock::now() < end, |count| number < count);
                 is_more.then(|| number.wrapping_mul(7_919) % keys)
             };
             match channel {
-                Some(client) => call_grpc(client, go_on).await,
-                None => call_http(&address, go_on).await,
+                Some(client) => call_grpc(client, hits, go_on).await,
+                None => call_http(&address, hits, go_on).await,
             }
         });
     }
@@ -143,6 +147,7 @@ async fn connect(address: &str) -> RateLimitServiceClient<Channel> {
 
 async fn call_grpc(
     mut client: RateLimitServiceClient<Channel>,
+    hits: u32,
     mut go_on: impl FnMut() -> Option<usize>,
 ) -> usize {
     let mut done = 0;
@@ -150,7 +155,7 @@ async fn call_grpc(
         let entry = Entry { key: "client".to_owned(), value: format!("c{key}") };
         let descriptor = RateLimitDescriptor { entries: vec![entry], ..RateLimitDescriptor::default() };
         let request =
-            RateLimitRequest { domain: "rls".to_owned(), descriptors: vec![descriptor], hits_addend: 1 };
+            RateLimitRequest { domain: "rls".to_owned(), descriptors: vec![descriptor], hits_addend: hits };
         let answer = client.should_rate_limit(request).await.expect("an answer");
         assert_eq!(answer.get_ref().overall_code(), Code::Ok, "key {key}");
         done += 1;
@@ -158,7 +163,7 @@ async fn call_grpc(
     done
 }
 
-async fn call_http(address: &str, mut go_on: impl FnMut() -> Option<usize>) -> usize {
+async fn call_http(address: &str, hits: u32, mut go_on: impl FnMut() -> Option<usize>) -> usize {
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     stream.set_nodelay(true).expect("a socket");
     let (mut done, mut request, mut answer) = (0, String::new(), vec![0; 4_096]);
@@ -167,8 +172,12 @@ async fn call_http(address: &str, mut go_on: impl FnMut() -> Option<usize>) -> u
         let _ = write!(
             request,
             "GET /check/bench HTTP/1.1\r\nHost: here\r\nX-Forwarded-Method: GET\r\nX-Forwarded-Host: shop\r\nX-Forwarded-Uri: \
-             /a\r\nX-Key: c{key}\r\n\r\n"
+             /a\r\nX-Key: c{key}\r\n"
         );
+        if hits > 1 {
+            let _ = write!(request, "X-Hits: {hits}\r\n");
+        }
+        request.push_str("\r\n");
         stream.write_all(request.as_bytes()).await.expect("it takes it");
         let read = stream.read(&mut answer).await.expect("an answer");
         let head = &answer[..read];
@@ -244,7 +253,7 @@ fn main() {
             Pair { name: "rls", addresses: [bare_rls, rls], is_grpc: true },
             Pair { name: "check", addresses: [bare_http, http], is_grpc: false },
         ];
-        for keys in told.map_or(vec![1_000, 10_000, 50_000], |keys| vec![keys]) {
+        for keys in told.map_or(vec![1_000, 10_000, 100_000], |keys| vec![keys]) {
             for pair in &pairs {
                 compare(pair, keys, &serving).await;
             }
