@@ -4,8 +4,9 @@
 //! `cargo bench -p lessor-client --bench session`, or with the number of keys behind `--`.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use lessor_client::internals::clock;
 use lessor_client::internals::holding::{HoldingConfig, Surplus};
 use lessor_client::internals::session::{Action, Event, Session, SessionConfig};
 use lessor_client::{Fallback, Kind, Transport};
@@ -124,9 +125,9 @@ fn wants(urgent: u32, reserve: u32) -> Bands {
 
 /// The microseconds that each of so many calls takes.
 fn measure(calls: usize, mut call: impl FnMut(usize)) -> f64 {
-    let began = Instant::now();
+    let began = clock::now();
     (0..calls).for_each(&mut call);
-    began.elapsed().as_secs_f64() * 1e6 / calls as f64
+    clock::now().since(began).as_secs_f64() * 1e6 / calls as f64
 }
 
 fn main() {
@@ -136,9 +137,9 @@ fn main() {
         "keys", "new us", "grant us", "use us", "report us", "heartbeat us"
     );
     for count in told.map_or(vec![100, 1_000, 10_000, 100_000], |keys| vec![keys]) {
-        let began = Instant::now();
+        let began = clock::now();
         let mut keys = Keys::holding(count);
-        let new = began.elapsed().as_secs_f64() * 1e6 / count as f64;
+        let new = clock::now().since(began).as_secs_f64() * 1e6 / count as f64;
         let grant = measure(MESSAGES, |number| keys.grant(keys.next(number), 3));
         let used = measure(MESSAGES, |number| {
             let name = keys.names[keys.next(number)].clone();
@@ -148,12 +149,12 @@ fn main() {
         });
         let report = measure(MESSAGES, |number| {
             let name = keys.names[keys.next(number)].clone();
-            keys.now = keys.now + PAUSE;
+            keys.now += PAUSE;
             keys.session.set_bands(keys.now, &name, wants(4 + number as u32, 2));
             keys.act();
         });
         let beat = measure(BEATS, |_| {
-            keys.now = keys.now + PAUSE;
+            keys.now += PAUSE;
             let (basis, grants) = (keys.said, keys.grants);
             keys.hear(Down::Renewed { basis, grants });
         });

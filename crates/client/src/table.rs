@@ -6,6 +6,8 @@
 //!
 //! A record does not keep its hash: whoever moves records says how it is found.
 
+use std::hash::RandomState;
+
 /// The least number of places in a table that is not empty.
 const LEAST: usize = 8;
 
@@ -16,6 +18,15 @@ pub(crate) struct Table<T> {
     /// there are none.
     places: Vec<Option<T>>,
     len: usize,
+}
+
+/// A hasher of names, which others may choose: where a record lies they do not know, and nothing goes by that.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it is drawn against those who choose names; nothing depends on it"
+)]
+pub(crate) fn hasher() -> RandomState {
+    RandomState::new()
 }
 
 // === impl Table ===

@@ -91,7 +91,10 @@ async fn server(state: &std::path::Path, book: &RuleBook) -> Server {
         let options =
             ServerOptions { state: Some(state.to_owned()), ..ServerOptions::new(([127, 0, 0, 1], 0).into()) };
         let repository = source::parse("templates.yaml", text).unwrap_or_else(|faults| panic!("{faults}"));
-        Server::start(options, NodeConfig::new("root", Epoch(1)), repository).await.expect("a server")
+        let config = NodeConfig::new("root", Epoch(1));
+        // One process has them all here; a server takes 20,000 on a stream if nothing else is said.
+        let config = NodeConfig { resources: 1_000_000, resources_per_stream: 1_000_000, ..config };
+        Server::start(options, config, repository).await.expect("a server")
     };
     start(nothing).await.drain().await;
     start(&templates(book)).await

@@ -18,7 +18,7 @@ use super::entry::Entry;
 use super::marks::{Mark, Marks};
 use crate::allowance::Allowance;
 use crate::holding::Rung;
-use crate::table::Table;
+use crate::table::{Table, hasher};
 
 #[cfg(test)]
 mod tests;
@@ -349,7 +349,7 @@ impl Drop for EntryEdit<'_> {
 impl EntryIndex {
     fn new(slots: &[Option<Box<Slot>>]) -> EntryIndex {
         let mut index = EntryIndex {
-            hasher: RandomState::new(),
+            hasher: hasher(),
             by_name: Table::new(),
             marks: Vec::new(),
             places: Default::default(),

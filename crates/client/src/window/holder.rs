@@ -12,7 +12,7 @@ use super::{Unserved, WindowKeys};
 use crate::allowance::Allowance;
 use crate::holding::{Fallback, HoldingConfig, Kind, Surplus};
 use crate::session::{Change, Session};
-use crate::table::Table;
+use crate::table::{Table, hasher};
 
 /// The interval at which it is asked which keys were used, as long as there are any.
 const HEARD: Duration = Duration::from_millis(200);
@@ -181,7 +181,7 @@ impl WindowHolder {
 
 impl HeldKeys {
     fn new() -> HeldKeys {
-        HeldKeys { slots: Vec::new(), free: Vec::new(), by_name: Table::new(), hasher: RandomState::new() }
+        HeldKeys { slots: Vec::new(), free: Vec::new(), by_name: Table::new(), hasher: hasher() }
     }
 
     fn is_empty(&self) -> bool {

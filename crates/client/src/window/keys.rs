@@ -14,7 +14,7 @@ use lessor_proto::{Drift, ResourceId, Time};
 use super::{Attention, ExactWindow, WindowUsage};
 use crate::denied::Denied;
 use crate::mutation::HolderRules;
-use crate::table::Table;
+use crate::table::{Table, hasher};
 use crate::waiting::{Clock, Waiting};
 
 /// Bytes in the name of a resource: servers take no longer names by default.
@@ -79,7 +79,7 @@ impl WindowKeys {
             prefix: prefix.into(),
             options,
             keys: RwLock::new(Table::new()),
-            hasher: RandomState::new(),
+            hasher: hasher(),
             looks: Mutex::default(),
             notifier,
             rules: HolderRules::default(),

@@ -135,7 +135,7 @@ proptest! {
             go(&mut few, now, step);
             prop_assert!(few.index.is_none());
             if let Step::Take(passed) = *step {
-                now = now + Duration::from_nanos(passed);
+                now += Duration::from_nanos(passed);
                 let taken = [&mut indexed, &mut few].map(|entries| {
                     let changed = entries.take_changed(now);
                     names(entries, &entries.with_kin(changed))
