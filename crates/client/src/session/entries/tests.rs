@@ -12,7 +12,7 @@ use crate::session::tests::grant;
 
 /// A change of the entry of a name.
 #[derive(Clone, Debug)]
-enum Step {
+enum EntryStep {
     Add(usize, bool),
     Remove(usize),
     Due(usize, u64),
@@ -37,62 +37,62 @@ fn name(index: usize) -> ResourceId {
     if NAMES[index].ends_with("/floor") { own.floor() } else { own }
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = EntryStep> {
     let index = || 0..NAMES.len();
     let number = || 0u64..6;
     prop_oneof![
-        4 => (index(), any::<bool>()).prop_map(|(index, is_gauge)| Step::Add(index, is_gauge)),
-        1 => index().prop_map(Step::Remove),
-        3 => (index(), prop_oneof![4 => number(), 1 => Just(u64::MAX)]).prop_map(|(i, due)| Step::Due(i, due)),
-        1 => (index(), any::<bool>()).prop_map(|(index, is_alone)| Step::Alone(index, is_alone)),
-        2 => (index(), prop::option::of(number())).prop_map(|(index, id)| Step::Exchange(index, id)),
-        2 => (index(), number()).prop_map(|(index, id)| Step::Said(index, id)),
-        1 => (index(), number()).prop_map(|(index, pace)| Step::Pace(index, pace)),
-        2 => (index(), 0u16..4).prop_map(|(index, wants)| Step::Want(index, wants)),
-        2 => (index(), 1u64..40, any::<bool>()).prop_map(|(i, end, floored)| Step::Grant(i, end, floored)),
-        1 => (index(), any::<bool>()).prop_map(|(index, is_floor)| Step::Floor(index, is_floor)),
-        1 => index().prop_map(Step::Leave),
-        2 => (0u64..3).prop_map(Step::Take),
+        4 => (index(), any::<bool>()).prop_map(|(index, is_gauge)| EntryStep::Add(index, is_gauge)),
+        1 => index().prop_map(EntryStep::Remove),
+        3 => (index(), prop_oneof![4 => number(), 1 => Just(u64::MAX)]).prop_map(|(i, due)| EntryStep::Due(i, due)),
+        1 => (index(), any::<bool>()).prop_map(|(index, is_alone)| EntryStep::Alone(index, is_alone)),
+        2 => (index(), prop::option::of(number())).prop_map(|(index, id)| EntryStep::Exchange(index, id)),
+        2 => (index(), number()).prop_map(|(index, id)| EntryStep::Said(index, id)),
+        1 => (index(), number()).prop_map(|(index, pace)| EntryStep::Pace(index, pace)),
+        2 => (index(), 0u16..4).prop_map(|(index, wants)| EntryStep::Want(index, wants)),
+        2 => (index(), 1u64..40, any::<bool>()).prop_map(|(i, end, floored)| EntryStep::Grant(i, end, floored)),
+        1 => (index(), any::<bool>()).prop_map(|(index, is_floor)| EntryStep::Floor(index, is_floor)),
+        1 => index().prop_map(EntryStep::Leave),
+        2 => (0u64..3).prop_map(EntryStep::Take),
     ]
 }
 
-fn go(entries: &mut Entries, now: Time, step: &Step) {
+fn go(entries: &mut Entries, now: Time, step: &EntryStep) {
     let mut edit = |index: usize, change: &dyn Fn(&mut Entry)| {
         if let Some(place) = entries.find(&name(index)) {
             change(&mut entries.edit(place));
         }
     };
     match *step {
-        Step::Add(index, is_gauge) => {
+        EntryStep::Add(index, is_gauge) => {
             if entries.find(&name(index)).is_none() {
                 let kind = if is_gauge { Kind::Gauge } else { Kind::Rate };
                 entries.insert(Entry::new(now, name(index), HoldingConfig::new(kind, 1.0, 0)));
             }
         }
-        Step::Remove(index) => {
+        EntryStep::Remove(index) => {
             if let Some(place) = entries.find(&name(index)) {
                 entries.remove(place);
             }
         }
-        Step::Due(index, due) => edit(index, &|entry| entry.due = Time::from_nanos(due)),
-        Step::Alone(index, is_alone) => edit(index, &|entry| entry.setbacks.alone = is_alone),
-        Step::Exchange(index, id) => edit(index, &|entry| entry.exchange = id.map(ReportId)),
-        Step::Said(index, id) => edit(index, &|entry| {
+        EntryStep::Due(index, due) => edit(index, &|entry| entry.due = Time::from_nanos(due)),
+        EntryStep::Alone(index, is_alone) => edit(index, &|entry| entry.setbacks.alone = is_alone),
+        EntryStep::Exchange(index, id) => edit(index, &|entry| entry.exchange = id.map(ReportId)),
+        EntryStep::Said(index, id) => edit(index, &|entry| {
             entry.report(now, None, &config());
             entry.told_up(ReportId(id));
         }),
-        Step::Pace(index, pace) => {
+        EntryStep::Pace(index, pace) => {
             edit(index, &|entry| entry.streamed.pace = Some(Duration::from_nanos(pace)));
         }
-        Step::Want(index, wants) => edit(index, &|entry| entry.config().set_wants(wants.into())),
-        Step::Grant(index, end, safe_leased) => edit(index, &|entry| {
+        EntryStep::Want(index, wants) => edit(index, &|entry| entry.config().set_wants(wants.into())),
+        EntryStep::Grant(index, end, safe_leased) => edit(index, &|entry| {
             let grant = Grant { safe_leased, ..grant(&name(index), 1, 1) };
             // One that has ended is not taken up.
             let _ = entry.holding.adopt(now, Grant { order: None, ..grant }, Time::from_nanos(end));
         }),
-        Step::Floor(index, is_floor) => edit(index, &|entry| entry.is_floor = is_floor),
-        Step::Leave(index) => edit(index, &|entry| _ = entry.leave(now)),
-        Step::Take(_) => {}
+        EntryStep::Floor(index, is_floor) => edit(index, &|entry| entry.is_floor = is_floor),
+        EntryStep::Leave(index) => edit(index, &|entry| _ = entry.leave(now)),
+        EntryStep::Take(_) => {}
     }
 }
 
@@ -134,7 +134,7 @@ proptest! {
             go(&mut indexed, now, step);
             go(&mut few, now, step);
             prop_assert!(few.index.is_none());
-            if let Step::Take(passed) = *step {
+            if let EntryStep::Take(passed) = *step {
                 now += Duration::from_nanos(passed);
                 let taken = [&mut indexed, &mut few].map(|entries| {
                     let changed = entries.take_changed(now);
@@ -142,7 +142,7 @@ proptest! {
                 });
                 prop_assert_eq!(&taken[0], &taken[1]);
             }
-            if matches!(step, Step::Take(_)) {
+            if matches!(step, EntryStep::Take(_)) {
                 check(&indexed, &few);
             }
         }
