@@ -77,6 +77,11 @@ impl OfficeFlags {
         }
     }
 
+    /// The settings by which servers are spoken to.
+    pub(crate) fn tls(&self) -> &ClientTlsFlags {
+        &self.tls
+    }
+
     /// The author where nobody looks whether it is so.
     pub(crate) fn author(&self) -> RevisionAuthor {
         self.store.author()

@@ -10,12 +10,13 @@ use anyhow::{Context, bail};
 use clap::Args;
 use lessor_server::plan::Plan;
 use lessor_server::shell::http::{PlanBody, PlanBodyDocument};
+use lessor_server::shell::source::DocumentText;
 
 pub(crate) use self::gate::Gate;
 pub(crate) use self::saved::SavedPlan;
 use crate::exit::{self, Exit};
 use crate::pages::ServerFlags;
-use crate::revisions::files::{self, ForNodes, Text};
+use crate::revisions::files::{self, ForNodes};
 
 /// Says what templates would change: who would lose and gain how much, who would be refused, when it would be in force and why
 /// not sooner (role: plan).
@@ -61,7 +62,7 @@ const PAGE: &str = "/v1/plan";
 impl PlanArgs {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let files = self.file.iter().cloned().map(ForNodes::all).chain(self.nodes.iter().cloned());
-        let texts = files.map(|file| file.read()).collect::<anyhow::Result<Vec<Text>>>()?;
+        let texts = files.map(|file| file.read()).collect::<anyhow::Result<Vec<DocumentText>>>()?;
         match files::faults_of(&texts, |_, _| 0) {
             0 => {}
             1 => bail!("1 fault; nothing is planned"),
@@ -94,11 +95,11 @@ impl PlanArgs {
 /// Asks a server for a plan of these documents. Returns it as it was said as well.
 pub(crate) async fn ask(
     servers: &ServerFlags,
-    texts: &[Text],
+    texts: &[DocumentText],
     resource: Option<String>,
     watch: Vec<String>,
 ) -> anyhow::Result<(Plan, String)> {
-    let document = |(document, text): &Text| PlanBodyDocument {
+    let document = |(document, text): &DocumentText| PlanBodyDocument {
         nodes: document.nodes.clone(),
         name: document.name.clone(),
         text: text.clone(),

@@ -43,8 +43,17 @@ pub(crate) struct AdminPort {
     socket: Option<PathBuf>,
 }
 
-/// An act may wait for a disk, or for another task to lead.
-const TIMEOUT: Duration = Duration::from_secs(15);
+/// An answer of an admin port.
+pub(crate) struct AdminAnswer {
+    at: String,
+    status: StatusCode,
+    /// The text, if that is JSON.
+    pub(crate) said: Option<Value>,
+    text: String,
+}
+
+/// An act may wait for a disk, for another task to lead, or for all tasks to judge something.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 // === impl PortFlags ===
 
@@ -72,9 +81,24 @@ impl AdminPort {
 
     /// Calls an act, and returns what came of it.
     pub(crate) async fn call(&self, method: Method, act: &str, body: Option<Value>) -> anyhow::Result<Value> {
+        self.ask(method, &format!("/admin/{act}"), body).await?.done()
+    }
+
+    /// The page at a path of the same port.
+    pub(crate) async fn page(&self, path: &str) -> anyhow::Result<Value> {
+        self.ask(Method::GET, path, None).await?.done()
+    }
+
+    /// Calls for what is at a path, whatever comes of it.
+    pub(crate) async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> anyhow::Result<AdminAnswer> {
         let at = &self.at;
         let mut parts = self.base.clone().into_parts();
-        parts.path_and_query = Some(format!("/admin/{act}").parse()?);
+        parts.path_and_query = Some(path.parse()?);
         let uri = Uri::from_parts(parts)?;
         let mut request = Request::builder().method(method);
         if let Some(token) = self.tls.token() {
@@ -94,10 +118,26 @@ impl AdminPort {
         };
         let waited = tokio::time::timeout(TIMEOUT, asked).await;
         let (status, text) = waited.map_err(|_| anyhow!("{at}: no answer in {TIMEOUT:?}"))??;
-        let said: Option<Value> = serde_json::from_str(&text).ok();
+        Ok(AdminAnswer { at: at.clone(), status, said: serde_json::from_str(&text).ok(), text })
+    }
+}
+
+// === impl AdminAnswer ===
+
+impl AdminAnswer {
+    /// The outcome of what was done.
+    ///
+    /// # Errors
+    /// When it was not.
+    pub(crate) fn done(self) -> anyhow::Result<Value> {
+        let AdminAnswer { at, status, said, text } = self;
         match said {
             Some(answer) if status == StatusCode::OK => Ok(answer),
             Some(problem) if problem["detail"].is_string() => bail!("{at}: {}", explain(status, &problem)),
+            // As pages say it.
+            Some(problem) if problem["error"].is_string() => {
+                bail!("{at}: {}: {}", status.as_u16(), problem["error"].as_str().unwrap_or_default())
+            }
             _ if status == StatusCode::NOT_FOUND => {
                 bail!(
                     "{at}: that is no admin port: it answers 404; wanted what the server's --admin says, not --listen or --http"

@@ -3,12 +3,11 @@
 use anyhow::{Context, bail};
 use clap::Args;
 use lessor_server::revision::RevisionDocument;
-use lessor_server::shell::source;
+use lessor_server::shell::source::{self, DocumentText};
 
-use super::delta::texts_of;
-use super::files::{self, Text};
+use super::files;
 use super::proposal::{Proposal, ProposalFlags};
-use super::{StoreFlags, newest, revision};
+use crate::office::OfficeFlags;
 
 /// Pushes the content of an earlier revision as the next one, as `lessor push` does
 #[derive(Debug, Args)]
@@ -18,7 +17,7 @@ pub(crate) struct Rollback {
     #[command(flatten)]
     flags: ProposalFlags,
     #[command(flatten)]
-    store: StoreFlags,
+    office: OfficeFlags,
 }
 
 /// Changes single fields of a template and pushes that, as `lessor push` does; comments and everything else stay as they are
@@ -35,7 +34,7 @@ pub(crate) struct Set {
     #[command(flatten)]
     flags: ProposalFlags,
     #[command(flatten)]
-    store: StoreFlags,
+    office: OfficeFlags,
 }
 
 fn assignment(text: &str) -> Result<(String, String), String> {
@@ -51,12 +50,12 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 
 impl Rollback {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let store = self.store.open()?;
-        let texts = texts_of(&store, &revision(&store, self.number).await?).await?;
+        let place = self.office.open()?;
+        let texts = place.texts_of(self.number).await?;
         files::check(&texts)?;
         let proposal = Proposal {
             rollback_of: Some(self.number),
-            ..Proposal::new(&store, &self.flags, self.store.author(), texts)
+            ..Proposal::new(&place, &self.flags, self.office.author(), texts)
         };
         proposal.push().await
     }
@@ -66,9 +65,10 @@ impl Rollback {
 
 impl Set {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let store = self.store.open()?;
-        let (_, newest) = newest(&store).await?;
-        let mut texts = texts_of(&store, &newest.context("nothing has been pushed yet")?).await?;
+        let place = self.office.open()?;
+        let newest = Some(place.newest().await?).filter(|&newest| newest > 0);
+        let newest = newest.context("nothing has been pushed yet")?;
+        let mut texts = place.texts_of(newest).await?;
         let found = self.find(&texts)?;
         let (document, text) = &mut texts[found];
         for (field, value) in &self.fields {
@@ -76,11 +76,15 @@ impl Set {
         }
         *document = RevisionDocument::new(&document.nodes, &document.name, text);
         files::check(&texts)?;
-        Proposal::new(&store, &self.flags, self.store.author(), texts).push().await
+        let proposal = Proposal {
+            base: Some(newest),
+            ..Proposal::new(&place, &self.flags, self.office.author(), texts)
+        };
+        proposal.push().await
     }
 
     /// The document that has the template.
-    fn find(&self, texts: &[Text]) -> anyhow::Result<usize> {
+    fn find(&self, texts: &[DocumentText]) -> anyhow::Result<usize> {
         let has_it = |text: &str| {
             source::outline(text).iter().any(|field| field.template.as_deref() == Some(&self.glob))
         };

@@ -5,10 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use lessor_server::repository::Repository;
 use lessor_server::revision::RevisionDocument;
-use lessor_server::shell::source;
-
-/// A document, and its text.
-pub(crate) type Text = (RevisionDocument, String);
+use lessor_server::shell::source::{self, DocumentText};
 
 /// A file, and the nodes that it is for.
 #[derive(Clone, Debug)]
@@ -36,7 +33,7 @@ impl ForNodes {
     }
 
     /// The text of the file.
-    pub(crate) fn read(&self) -> anyhow::Result<Text> {
+    pub(crate) fn read(&self) -> anyhow::Result<DocumentText> {
         let name = self.file.file_name().unwrap_or(self.file.as_os_str()).to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&self.file)
             .with_context(|| format!("cannot read {}", self.file.display()))?;
@@ -45,7 +42,7 @@ impl ForNodes {
 }
 
 /// Says all that is wrong with some documents that are to be pushed.
-pub(super) fn check(texts: &[Text]) -> anyhow::Result<()> {
+pub(super) fn check(texts: &[DocumentText]) -> anyhow::Result<()> {
     match faults_of(texts, check_version) {
         0 => Ok(()),
         1 => bail!("1 fault; nothing was pushed"),
@@ -54,7 +51,10 @@ pub(super) fn check(texts: &[Text]) -> anyhow::Result<()> {
 }
 
 /// Says all that is wrong with some documents, and what `other` finds in those that can be read. Returns the number of faults.
-pub(crate) fn faults_of(texts: &[Text], other: impl Fn(&RevisionDocument, &Repository) -> usize) -> usize {
+pub(crate) fn faults_of(
+    texts: &[DocumentText],
+    other: impl Fn(&RevisionDocument, &Repository) -> usize,
+) -> usize {
     let mut count = 0;
     for (document, text) in texts {
         match source::parse(&document.name, text) {

@@ -11,7 +11,7 @@ use lessor_server::shell::etcd::RevisionStore;
 use serde_json::json;
 
 use super::files::write_new;
-use super::{StoreFlags, headline, newest, revision};
+use super::{StoreFlags, headline, revision};
 
 /// Lists the revisions of the templates, the newest first, and how many tasks have each in force
 #[derive(Debug, Args)]
@@ -116,7 +116,7 @@ fn table(revisions: &[Found], tasks: &[TaskReport]) -> Table {
 
 /// Goes from the head down the chain, and through all documents.
 async fn verify(store: &RevisionStore, revisions: &[Found]) -> anyhow::Result<()> {
-    let (stored, _) = newest(store).await?;
+    let (stored, _) = store.newest().await?;
     let Some(head) = stored.head else { bail!("nothing has been pushed yet") };
     let by_number: BTreeMap<u64, &Found> = revisions.iter().map(|found| (found.0.number, found)).collect();
     let (mut next, mut count) = (Some((head.number, head.digest)), 0);

@@ -3,17 +3,19 @@
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{anyhow, bail};
 use clap::Args;
-use lessor_server::revision::{FEATURE_LEVEL, MOST_MESSAGE, Revision, RevisionAuthor, TaskReport};
-use lessor_server::shell::etcd::{CommitOutcome, RevisionStore, StoredHead};
-use lessor_server::shell::random;
+use hyper::Method;
+use lessor_server::revision::{MOST_MESSAGE, RevisionAuthor};
+use lessor_server::shell::StalePlan;
+use lessor_server::shell::etcd::{PushFault, PushOrder, RevisionStore};
+use lessor_server::shell::source::DocumentText;
+use serde_json::{Value, json};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use super::delta::{self, Delta};
-use super::files::Text;
-use super::{date, headline, newest};
+use crate::admin::AdminPort;
 use crate::exit::Exit;
+use crate::office::Office;
 use crate::plan::SavedPlan;
 use crate::tls::ClientTlsFlags;
 
@@ -35,27 +37,29 @@ pub(super) struct ProposalFlags {
     /// Push although this task refuses it, or is silent: its address, as the refusal says it
     #[arg(long, value_name = "HOST:PORT")]
     despite: Vec<String>,
+    /// What came of it in JSON, on one line: who was faster with all fields that they, you or both have changed, or the number that
+    /// is in force
+    #[arg(long)]
+    json: bool,
 }
 
 /// A proposal.
 pub(super) struct Proposal<'a> {
-    pub(super) store: &'a RevisionStore,
+    pub(super) place: &'a Office,
     pub(super) flags: &'a ProposalFlags,
     pub(super) author: RevisionAuthor,
-    pub(super) texts: Vec<Text>,
+    pub(super) texts: Vec<DocumentText>,
     pub(super) rollback_of: Option<u64>,
     /// The number of the first revision, if there is none yet.
     pub(super) first_number: Option<u64>,
+    /// The revision that it began with; absent: whichever is in force.
+    pub(super) base: Option<u64>,
     /// Whether it is judged and not put in force.
     pub(super) is_draft: bool,
     /// The plan that it is held against, and how its servers are spoken to.
     pub(super) plan: Option<(&'a SavedPlan, &'a ClientTlsFlags)>,
 }
 
-/// The time that tasks have to judge a draft.
-const JUDGED_WITHIN: Duration = Duration::from_secs(5);
-/// The time for which a draft is there at most.
-const DRAFT: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(50);
 
 // === impl Proposal ===
@@ -63,18 +67,19 @@ const LOOK: Duration = Duration::from_millis(50);
 impl<'a> Proposal<'a> {
     /// A proposal of some texts, to be put in force.
     pub(super) fn new(
-        store: &'a RevisionStore,
+        place: &'a Office,
         flags: &'a ProposalFlags,
         author: RevisionAuthor,
-        texts: Vec<Text>,
+        texts: Vec<DocumentText>,
     ) -> Proposal<'a> {
         Proposal {
-            store,
+            place,
             flags,
             author,
             texts,
             rollback_of: None,
             first_number: None,
+            base: None,
             is_draft: false,
             plan: None,
         }
@@ -82,145 +87,167 @@ impl<'a> Proposal<'a> {
 
     /// From the head as it stands to the head as it is wanted.
     pub(super) async fn push(self) -> anyhow::Result<()> {
-        let store = self.store;
-        if let Some(freeze) = store.freeze().await? {
-            return Err(frozen(&freeze));
+        let pushed = match self.place {
+            Office::Etcd(store) => self.push_straight(store).await?,
+            Office::Admin(port) => self.push_through(port).await?,
+        };
+        match pushed {
+            Some(number) => self.wait(number).await,
+            None => Ok(()),
         }
-        let (base, before) = newest(store).await?;
-        let documents: Vec<_> = self.texts.iter().map(|(document, _)| document.clone()).collect();
-        if let Some(before) = before.as_ref().filter(|before| before.documents == documents && !self.is_draft)
-        {
-            println!("nothing to push: revision {} has that content", before.number);
-            return Ok(());
-        }
+    }
+
+    /// Straight to etcd. Returns the number of the revision that is in force now, if it was made here.
+    async fn push_straight(&self, store: &RevisionStore) -> anyhow::Result<Option<u64>> {
+        let mut base = self.base;
+        let mut stale = None;
         if let Some((plan, tls)) = self.plan {
-            plan.check(base.head.map_or(0, |head| head.number), &self.texts)?;
-            plan.look_again(&self.texts, tls).await?;
+            let head = store.head().await?.head.map_or(0, |head| head.number);
+            match plan.planned().check(head, self.texts.iter().map(|(document, _)| document)) {
+                Ok(()) => plan.look_again(&self.texts, tls).await?,
+                // With what both have changed since.
+                Err(StalePlan::Overtaken { .. }) => stale = Some(head),
+                Err(fault) => return Err(Exit::forbidden(fault.to_string())),
+            }
+            base = Some(plan.planned().base);
         }
-        let (tasks, unreadable) = store.tasks().await?;
-        unreadable.iter().for_each(|fault| eprintln!("note: {fault}"));
-        let revision = Revision {
-            number: self.number(&base, &tasks)?,
-            parent: base.head.map_or(0, |head| head.number),
-            parent_digest: base.head.map(|head| head.digest),
-            at: date(),
-            documents,
+        let judged = match store.judge(self.order(base)).await {
+            Ok(judged) => judged,
+            Err(PushFault::Same(number)) => {
+                self.say(&json!({"outcome": "same", "number": number}), || {
+                    format!("nothing to push: revision {number} has that content\n")
+                });
+                return Ok(None);
+            }
+            Err(fault) => return Err(self.unpushed(&fault, stale)),
+        };
+        judged.notes.iter().for_each(|note| eprintln!("note: {note}"));
+        if self.is_draft {
+            self.say_draft(&json!({"outcome": "draft", "changes": judged.delta}), &judged.delta.to_string());
+            return Ok(None);
+        }
+        self.agree(judged.revision.number, &judged.delta.to_string())?;
+        store.push(&judged).await.map_err(|fault| self.unpushed(&fault, None))?;
+        Ok(Some(judged.revision.number))
+    }
+
+    fn order(&self, base: Option<u64>) -> PushOrder {
+        PushOrder {
+            texts: self.texts.clone(),
             by: self.author.clone(),
             message: self.flags.message.clone(),
             ticket: self.flags.ticket.clone(),
             rollback_of: self.rollback_of,
-            needs: FEATURE_LEVEL,
-            tool: format!("lessor {}", env!("LESSOR_VERSION")),
-            ..Revision::default()
-        };
-        store.put_documents(&self.texts).await?;
-        self.judge(&revision, &tasks).await?;
-        let delta = delta::between(store, before.as_ref(), &self.texts).await?;
+            first_number: self.first_number,
+            despite: self.flags.despite.clone(),
+            base,
+            is_draft: self.is_draft,
+            tool: tool(),
+        }
+    }
+
+    /// The error of a push that came to nothing; `stale` is the revision that is in force if a plan was made against another.
+    fn unpushed(&self, fault: &PushFault, stale: Option<u64>) -> anyhow::Error {
+        match fault {
+            PushFault::Lost(lost) => {
+                let mut outcome = serde_json::to_value(lost).unwrap_or_default();
+                outcome["outcome"] = "faster".into();
+                self.say(&outcome, String::new);
+                let plan = stale.map(|head| StalePlan::Overtaken { base: lost.base, head });
+                let plan = plan.map(|plan| format!("{plan}\n")).unwrap_or_default();
+                Exit::faster(format!("{plan}{lost}"))
+            }
+            PushFault::Headless => Exit::faster(fault.to_string()),
+            PushFault::Refused(_) => Exit::not_everywhere(fault.to_string()),
+            PushFault::Frozen(_) => Exit::forbidden(fault.to_string()),
+            _ => anyhow!("{fault}"),
+        }
+    }
+
+    /// Through the admin port of a task, which looks who pushes. Returns the same.
+    async fn push_through(&self, port: &AdminPort) -> anyhow::Result<Option<u64>> {
+        if let Some((plan, tls)) = self.plan {
+            plan.look_again(&self.texts, tls).await?;
+        }
+        let mut body = json!({
+            "message": self.flags.message, "ticket": self.flags.ticket, "rollback_of": self.rollback_of,
+            "first_number": self.first_number, "despite": self.flags.despite, "base": self.base,
+            "plan": self.plan.map(|(plan, _)| plan.planned()), "tool": tool(), "draft": true,
+        });
+        if self.rollback_of.is_none() {
+            let document = |(document, text): &DocumentText| json!({"for": document.nodes, "name": document.name, "text": text});
+            body["documents"] = self.texts.iter().map(document).collect();
+        }
+        let draft = self.call(port, &body).await?;
+        let (number, text) =
+            (draft["number"].as_u64().unwrap_or_default(), draft["text"].as_str().unwrap_or_default());
         if self.is_draft {
-            print!("{delta}");
-            println!("every task would take it; nothing is in force");
-            return Ok(());
+            self.say_draft(&json!({"outcome": "draft", "changes": draft["changes"]}), text);
+            return Ok(None);
         }
-        self.agree(&revision, &delta)?;
-        match store
-            .commit(&revision, &base)
-            .await
-            .context("whether it is in force is not known: `lessor history` says so")?
-        {
-            CommitOutcome::Committed => println!("revision {} is in force", revision.number),
-            CommitOutcome::Frozen(freeze) => return Err(frozen(&freeze)),
-            CommitOutcome::Faster => return Err(self.overtaken(before.as_ref()).await?),
+        if draft["same"] == true {
+            let base = &draft["base"];
+            self.say(&json!({"outcome": "same", "number": base}), || {
+                format!("nothing to push: revision {base} has that content\n")
+            });
+            return Ok(None);
         }
-        self.wait(revision.number).await
+        self.agree(number, text)?;
+        body["draft"] = false.into();
+        body["base"] = draft["base"].clone();
+        let pushed = self.call(port, &body).await?;
+        Ok(pushed["number"].as_u64())
     }
 
-    /// A number above every one that was ever in force, also where etcd has forgotten some.
-    fn number(&self, base: &StoredHead, tasks: &[TaskReport]) -> anyhow::Result<u64> {
-        let known = tasks.iter().map(|task| task.in_force.max(task.record)).max().unwrap_or_default();
-        let head = base.head.map_or(0, |head| head.number);
-        let next = head.max(known) + 1;
-        match self.first_number {
-            Some(_) if head > 0 => bail!("--first-number: revision {head} is there already; wanted none"),
-            Some(first) if first < next => {
-                bail!("--first-number {first}: a task has {known} in force; wanted {next} at least")
+    /// Calls the act, and says what the task notes.
+    async fn call(&self, port: &AdminPort, body: &Value) -> anyhow::Result<Value> {
+        let answer = port.ask(Method::POST, "/admin/push", Some(body.clone())).await?;
+        let said = answer.said.clone().unwrap_or_default();
+        let detail = said["detail"].as_str().unwrap_or_default().to_owned();
+        match said["outcome"].as_str() {
+            Some("faster") => {
+                self.say(&said, String::new);
+                return Err(Exit::faster(detail));
             }
-            Some(first) => Ok(first),
-            None => Ok(next),
+            Some("refused") => return Err(Exit::not_everywhere(detail)),
+            Some("frozen" | "stale_plan") => return Err(Exit::forbidden(detail)),
+            _ => {}
         }
+        let done = answer.done()?;
+        for note in done["notes"].as_array().map_or(&[][..], Vec::as_slice) {
+            eprintln!("note: {}", note.as_str().unwrap_or_default());
+        }
+        Ok(done)
     }
 
-    /// Has every task that lives judge it.
-    async fn judge(&self, revision: &Revision, tasks: &[TaskReport]) -> anyhow::Result<()> {
-        if tasks.is_empty() {
-            eprintln!("note: no task follows these templates, so none has judged them");
-            return Ok(());
-        }
-        for document in &revision.documents {
-            let is_for = |task: &TaskReport| revision.document_for(&task.node) == Some(document);
-            if !tasks.iter().any(is_for) {
-                eprintln!(
-                    "note: {} is for {:?}, and no task that lives follows it",
-                    document.name, document.nodes
-                );
-            }
-        }
-        let id = format!("{:016x}", random::number());
-        self.store.put_draft(&id, revision, DRAFT).await?;
-        let judged = self.verdicts(&id, tasks).await;
-        self.store.remove_draft(&id).await?;
-        let judged = judged?;
-        let mut faults = Vec::new();
-        for task in &judged {
-            let name = format!("task {} of node {:?}", task.address, task.node);
-            match task.verdict(&id) {
-                Some(verdict) if verdict.faults.is_empty() => {}
-                _ if self.flags.despite.contains(&task.address) => {
-                    eprintln!("note: {name} does not agree, and it is pushed in spite of that");
-                }
-                Some(verdict) => faults.push(format!("{name} refuses it: {}", verdict.faults.join("\n  "))),
-                None => faults.push(format!(
-                    "{name} has said nothing in {JUDGED_WITHIN:?}: if it has ended, so will its report within 30s"
-                )),
-            }
-        }
-        match faults.is_empty() {
-            true => Ok(()),
-            false => {
-                let despite = "nothing was pushed; to push in spite of a task: --despite HOST:PORT";
-                Err(Exit::not_everywhere(format!("{}\n{despite}", faults.join("\n"))))
-            }
+    /// Says something in JSON, or else in words.
+    fn say(&self, outcome: &Value, words: impl FnOnce() -> String) {
+        if self.flags.json {
+            let mut outcome = outcome.clone();
+            outcome["schema"] = 1.into();
+            println!("{outcome}");
+        } else {
+            print!("{}", words());
         }
     }
 
-    /// The reports of those tasks that are still there, when all have judged, or time is up.
-    async fn verdicts(&self, id: &str, tasks: &[TaskReport]) -> anyhow::Result<Vec<TaskReport>> {
-        let mut last = tasks.to_vec();
-        let waiting = async {
-            let mut looks = looks();
-            loop {
-                looks.tick().await;
-                last = self.store.tasks().await?.0;
-                if last.iter().all(|task| task.verdict(id).is_some()) {
-                    return anyhow::Ok(());
-                }
-            }
-        };
-        // Where time is up it is seen who has said nothing.
-        timeout(JUDGED_WITHIN, waiting).await.unwrap_or(Ok(()))?;
-        Ok(last)
+    fn say_draft(&self, outcome: &Value, delta: &str) {
+        self.say(outcome, || format!("{delta}every task would take it; nothing is in force\n"));
     }
 
     /// Asks whoever is there.
-    fn agree(&self, revision: &Revision, delta: &Delta) -> anyhow::Result<()> {
-        print!("{delta}");
+    fn agree(&self, number: u64, delta: &str) -> anyhow::Result<()> {
+        if !self.flags.json {
+            print!("{delta}");
+        }
         if self.flags.yes {
             return Ok(());
         }
         if !std::io::stdin().is_terminal() {
             bail!("nobody is there to ask; wanted --yes");
         }
-        print!("push that as revision {}? [y/N] ", revision.number);
-        std::io::stdout().flush()?;
+        eprint!("push that as revision {number}? [y/N] ");
+        std::io::stderr().flush()?;
         let mut answer = String::new();
         std::io::stdin().read_line(&mut answer)?;
         match answer.trim() {
@@ -229,70 +256,54 @@ impl<'a> Proposal<'a> {
         }
     }
 
-    /// The end of one that came too late: who was faster, and what that has changed.
-    async fn overtaken(&self, before: Option<&Revision>) -> anyhow::Result<anyhow::Error> {
-        let (_, theirs) = newest(self.store).await?;
-        let Some(theirs) = theirs else { return Ok(Exit::faster("the head has gone meanwhile".to_owned())) };
-        let texts = delta::texts_of(self.store, &theirs).await?;
-        let delta = delta::between(self.store, before, &texts).await?;
-        let (number, by, at) = (theirs.number, &theirs.by.name, &theirs.at);
-        let message = headline(&theirs.message);
-        Ok(Exit::faster(format!(
-            "somebody was faster: revision {number}, by {by} at {at}: {message}\nwhat that has changed:\n{delta}\
-             nothing of yours was pushed: look whether both go together, and push again"
-        )))
-    }
-
     /// Waits until every task that lives says that it has it in force.
     async fn wait(&self, number: u64) -> anyhow::Result<()> {
-        if self.flags.wait.is_zero() {
+        let wait = self.flags.wait;
+        if !self.flags.json {
+            println!("revision {number} is in force");
+        }
+        if wait.is_zero() {
+            self.say(&json!({"outcome": "in_force", "number": number}), String::new);
             return Ok(());
         }
         let mut last = Vec::new();
         let waiting = async {
-            let mut looks = looks();
+            let mut looks = interval(LOOK);
+            looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
                 looks.tick().await;
-                last = self.store.tasks().await?.0;
+                last = self.place.tasks().await?;
                 if last.iter().all(|task| task.in_force >= number) {
                     return anyhow::Ok(());
                 }
             }
         };
-        let waited = timeout(self.flags.wait, waiting).await;
+        let waited = timeout(wait, waiting).await;
         let all = last.len();
         if let Ok(waited) = waited {
             waited?;
-            println!("in force at {all} of {all} tasks");
+            self.say(&json!({"outcome": "in_force", "number": number, "tasks": all}), || {
+                format!("in force at {all} of {all} tasks\n")
+            });
             return Ok(());
         }
-        let behind: Vec<String> = last.iter().filter(|task| task.in_force < number).map(describe).collect();
+        let behind: Vec<String> =
+            last.iter().filter(|task| task.in_force < number).map(|task| task.describe()).collect();
         let there = all - behind.len();
+        self.say(
+            &json!({"outcome": "not_everywhere", "number": number, "tasks": all, "behind": behind}),
+            String::new,
+        );
         Err(Exit::not_everywhere(format!(
-            "revision {number} is in force at {there} of {all} tasks after {:?}:\n{}",
-            self.flags.wait,
+            "revision {number} is in force at {there} of {all} tasks after {wait:?}:\n{}",
             behind.join("\n")
         )))
     }
 }
 
-fn describe(task: &TaskReport) -> String {
-    let refused = task.refused.as_ref().map(|refused| format!(", and refuses: {}", refused.why.join("; ")));
-    let (address, node, number) = (&task.address, &task.node, task.in_force);
-    format!("task {address} of node {node:?} has {number}{}", refused.unwrap_or_default())
-}
-
-fn frozen(freeze: &lessor_server::revision::PushFreeze) -> anyhow::Error {
-    let (by, until, message) = (&freeze.by, &freeze.until, &freeze.message);
-    Exit::forbidden(format!(
-        "nobody may push until {until}: {by} says: {message}\nto lift that: lessor push-freeze --lift"
-    ))
-}
-
-fn looks() -> tokio::time::Interval {
-    let mut looks = interval(LOOK);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    looks
+/// The program that makes it.
+fn tool() -> String {
+    format!("lessor {}", env!("LESSOR_VERSION"))
 }
 
 /// A message that can stand in the history.

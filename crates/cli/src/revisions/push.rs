@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::StoreFlags;
 use super::files::{self, ForNodes};
 use super::proposal::{Proposal, ProposalFlags};
+use crate::office::OfficeFlags;
 use crate::plan::SavedPlan;
-use crate::tls::ClientTlsFlags;
 
 /// Pushes templates into etcd, where servers with --config etcd:PREFIX follow them. Every task that lives checks them before they
-/// count. Exit 1: a fault of the files, or no connection; 3: somebody was faster, and nothing was pushed; 4: a task refuses them, or
-/// they are not in force everywhere within --wait; 5: nobody may push
+/// count. With --admin through a task, which looks who pushes and writes that down. Exit 1: a fault of the files, or no connection; 3:
+/// somebody was faster, and nothing was pushed: it is said which fields they, you or both have changed; 4: a task refuses them, or they
+/// are not in force everywhere within --wait; 5: nobody may push
 #[derive(Debug, Args)]
 pub(crate) struct Push {
     /// The templates of all nodes
@@ -35,10 +35,7 @@ pub(crate) struct Push {
     #[arg(long)]
     draft: bool,
     #[command(flatten)]
-    store: StoreFlags,
-    /// The settings by which the servers of the plan are asked again
-    #[command(flatten)]
-    tls: ClientTlsFlags,
+    office: OfficeFlags,
 }
 
 // === impl Push ===
@@ -48,13 +45,13 @@ impl Push {
         let files = self.file.into_iter().map(ForNodes::all).chain(self.nodes);
         let texts = files.map(|file| file.read()).collect::<anyhow::Result<Vec<_>>>()?;
         files::check(&texts)?;
-        let store = self.store.open()?;
+        let place = self.office.open()?;
         let plan = self.plan.as_deref().map(SavedPlan::read).transpose()?;
         let proposal = Proposal {
             first_number: self.first_number,
             is_draft: self.draft,
-            plan: plan.as_ref().map(|plan| (plan, &self.tls)),
-            ..Proposal::new(&store, &self.flags, self.store.author(), texts)
+            plan: plan.as_ref().map(|plan| (plan, self.office.tls())),
+            ..Proposal::new(&place, &self.flags, self.office.author(), texts)
         };
         proposal.push().await
     }

@@ -4,10 +4,13 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::bail;
 use clap::Args;
+use hyper::Method;
 use lessor_client::internals::clock;
 use lessor_server::revision::{FORM, PushFreeze};
+use serde_json::json;
 
 use super::{StoreFlags, proposal};
+use crate::office::{Office, OfficeFlags};
 
 /// Lets nobody push for a while, or everybody again. What is in force stays in force
 #[derive(Debug, Args)]
@@ -22,7 +25,7 @@ pub(crate) struct PushFreezing {
     #[arg(long, conflicts_with = "message")]
     lift: bool,
     #[command(flatten)]
-    store: StoreFlags,
+    office: OfficeFlags,
 }
 
 /// Removes old revisions, and documents that belong to none that is kept
@@ -42,9 +45,16 @@ const LONGEST: Duration = Duration::from_secs(7 * 86_400);
 
 impl PushFreezing {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let store = self.store.open()?;
+        let place = self.office.open()?;
         let Some(message) = self.message else {
-            match store.lift_freeze().await? {
+            let was_frozen = match &place {
+                Office::Etcd(store) => store.lift_freeze().await?,
+                Office::Admin(port) => {
+                    let answer = port.call(Method::DELETE, "push-freeze", Some(json!({}))).await?;
+                    answer["was_frozen"] == true
+                }
+            };
+            match was_frozen {
                 true => println!("everybody may push again"),
                 false => println!("nobody had forbidden it"),
             }
@@ -53,9 +63,19 @@ impl PushFreezing {
         if self.time < Duration::from_secs(1) || self.time > LONGEST {
             bail!("--for {:?}: wanted 1s to 7days", self.time);
         }
+        let store = match &place {
+            Office::Etcd(store) => store,
+            Office::Admin(port) => {
+                let time = humantime::format_duration(self.time).to_string();
+                let body = json!({"message": message, "for": time});
+                let answer = port.call(Method::POST, "push-freeze", Some(body)).await?;
+                println!("nobody may push until {}", answer["freeze"]["until"].as_str().unwrap_or_default());
+                return Ok(());
+            }
+        };
         let until = SystemTime::UNIX_EPOCH + clock::wall().since_epoch + self.time;
         let until = humantime::format_rfc3339_seconds(until).to_string();
-        let freeze = PushFreeze { form: FORM, by: self.store.author().name, message, until };
+        let freeze = PushFreeze { form: FORM, by: self.office.author().name, message, until };
         store.set_freeze(&freeze, self.time).await?;
         println!("nobody may push until {}", freeze.until);
         Ok(())

@@ -7,11 +7,19 @@
 #[path = "../house/mod.rs"]
 mod house;
 
+mod admin;
 mod console;
+#[path = "../admin/desk.rs"]
+#[allow(dead_code, reason = "each test program uses its part")]
+mod desk;
 mod faults;
+#[path = "../access/gate.rs"]
+#[allow(dead_code, reason = "each test program uses its part")]
+mod gate;
 mod overrides;
 mod plans;
 mod pushes;
+mod races;
 mod serving;
 mod site;
 mod walk;

@@ -20,6 +20,7 @@ mod operator;
 mod options;
 mod override_acts;
 mod problem;
+mod pushes;
 mod service;
 mod socket;
 mod strangers;

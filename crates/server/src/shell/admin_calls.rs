@@ -33,6 +33,8 @@ pub(in crate::shell) enum ActName {
     Recall,
     Override,
     Seize,
+    Push,
+    PushFreeze,
     /// No act that there is.
     Unknown,
 }
@@ -78,6 +80,8 @@ impl Label for ActName {
         "recall",
         "override",
         "seize",
+        "push",
+        "push-freeze",
         "unknown",
     ];
 

@@ -48,6 +48,7 @@
 //! with `x-` is skipped, so that there is a place for anchors.
 
 mod access;
+mod delta;
 mod domains;
 mod draft;
 mod keys;
@@ -67,6 +68,7 @@ use crate::token::TokenKeys;
 
 pub use lessor_yaml::{Fault, Faults};
 
+pub use self::delta::{Delta, DocumentText, ThreeWay};
 pub use self::outline::{OutlinedField, outline};
 pub use self::watch::Source;
 

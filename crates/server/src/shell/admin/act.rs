@@ -32,6 +32,13 @@ pub(super) enum Act {
     /// An override ends before its time.
     LiftOverride,
     Seize,
+    /// The head of the templates at etcd, and whether anybody may push.
+    Pushes,
+    Push,
+    /// Nobody pushes for a while.
+    PushFreeze,
+    /// Everybody may again.
+    LiftPushFreeze,
 }
 
 /// A request for nothing that there is.
@@ -42,7 +49,7 @@ pub(super) struct NoAct {
 }
 
 /// The acts by their paths below `/admin/`, which are their names, and by their methods.
-const PATHS: [(ActName, &[(Method, Act)]); 9] = [
+const PATHS: [(ActName, &[(Method, Act)]); 11] = [
     (ActName::Whoami, &[(Method::GET, Act::Whoami)]),
     (ActName::Connections, &[(Method::GET, Act::Connections)]),
     (ActName::Access, &[(Method::GET, Act::Access)]),
@@ -58,6 +65,8 @@ const PATHS: [(ActName, &[(Method, Act)]); 9] = [
         &[(Method::GET, Act::Overrides), (Method::POST, Act::Override), (Method::DELETE, Act::LiftOverride)],
     ),
     (ActName::Seize, &[(Method::POST, Act::Seize)]),
+    (ActName::Push, &[(Method::GET, Act::Pushes), (Method::POST, Act::Push)]),
+    (ActName::PushFreeze, &[(Method::POST, Act::PushFreeze), (Method::DELETE, Act::LiftPushFreeze)]),
 ];
 
 // === impl Act ===
@@ -94,6 +103,8 @@ impl Act {
             Act::Recalls | Act::Recall | Act::LiftRecall => ActName::Recall,
             Act::Overrides | Act::Override | Act::LiftOverride => ActName::Override,
             Act::Seize => ActName::Seize,
+            Act::Pushes | Act::Push => ActName::Push,
+            Act::PushFreeze | Act::LiftPushFreeze => ActName::PushFreeze,
         }
     }
 
@@ -101,9 +112,9 @@ impl Act {
     pub(super) fn role(self) -> Option<Role> {
         match self {
             Act::Whoami => None,
-            Act::Connections | Act::Log | Act::Recalls | Act::Overrides => Some(Role::See),
+            Act::Connections | Act::Log | Act::Recalls | Act::Overrides | Act::Pushes => Some(Role::See),
             Act::Access => Some(Role::Access),
-            Act::Reload => Some(Role::Push),
+            Act::Reload | Act::Push | Act::PushFreeze | Act::LiftPushFreeze => Some(Role::Push),
             Act::SetLog | Act::ResetLog | Act::Resign => Some(Role::Override),
             Act::Recall | Act::LiftRecall | Act::Override | Act::LiftOverride => Some(Role::Override),
             Act::Seize => Some(Role::Seize),
@@ -117,6 +128,11 @@ impl Act {
 
     pub(super) fn changes_something(self) -> bool {
         let is_read_only = matches!(self, Act::Whoami | Act::Connections | Act::Access | Act::Log);
-        !is_read_only && !matches!(self, Act::Recalls | Act::Overrides)
+        !is_read_only && !matches!(self, Act::Recalls | Act::Overrides | Act::Pushes)
+    }
+
+    /// Whether the console of this very port may ask for it, in the browser of whoever has opened that.
+    pub(super) fn may_come_from_page(self) -> bool {
+        matches!(self, Act::Push | Act::PushFreeze | Act::LiftPushFreeze)
     }
 }

@@ -74,6 +74,10 @@ impl Acts {
             AdminOrder::Override(order) => self.put_override(order, operator).await,
             AdminOrder::LiftOverride(id) => self.lift_override(id).await,
             AdminOrder::Seize(target) => self.seize(target),
+            AdminOrder::Pushes => self.pushes().await,
+            AdminOrder::Push(push) => self.push(push, operator).await,
+            AdminOrder::PushFreeze(message, time) => self.freeze_pushes((message, *time), operator).await,
+            AdminOrder::LiftPushFreeze => self.let_push().await,
         }
     }
 

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::act::Act;
 use super::problem::{ActProblem, shown};
+use super::pushes::{self, PushBody};
 use crate::overrides::OverrideAct;
 
 /// A call whose arguments are known to make sense.
@@ -43,6 +44,11 @@ pub(super) enum AdminOrder {
     /// That of this id.
     LiftOverride(String),
     Seize(RecallTarget),
+    Pushes,
+    Push(Box<PushBody>),
+    /// For so long, and why.
+    PushFreeze(String, Duration),
+    LiftPushFreeze,
 }
 
 /// An override that is wanted.
@@ -130,9 +136,21 @@ impl AdminCall {
             Act::Log => AdminOrder::Log,
             Act::Recalls => AdminOrder::Recalls,
             Act::Overrides => AdminOrder::Overrides,
+            Act::Pushes => AdminOrder::Pushes,
             Act::ResetLog => nothing(head, body).await.map(|()| AdminOrder::ResetLog)?,
             Act::Reload => nothing(head, body).await.map(|()| AdminOrder::Reload)?,
             Act::Resign => nothing(head, body).await.map(|()| AdminOrder::Resign)?,
+            Act::LiftPushFreeze => nothing(head, body).await.map(|()| AdminOrder::LiftPushFreeze)?,
+            Act::Push => {
+                let push;
+                (push, written) = PushBody::read(head, body).await?;
+                AdminOrder::Push(Box::new(push))
+            }
+            Act::PushFreeze => {
+                let (message, time) = pushes::read_freeze(head, body).await?;
+                written = json!({"message": message, "for": humantime::format_duration(time).to_string()});
+                AdminOrder::PushFreeze(message, time)
+            }
             Act::SetLog => {
                 let LogBody { filter, time } = said(head, body).await?;
                 if filter.len() > LONGEST {
@@ -236,19 +254,25 @@ impl RecallTarget {
 
 /// The body of a request, which must be JSON. That it says so keeps out forms of pages as well.
 async fn said<T: DeserializeOwned>(head: &Parts, body: Body) -> Result<T, ActProblem> {
+    said_within(head, body, MOST_BYTES).await
+}
+
+/// The same of so many bytes at the most.
+pub(super) async fn said_within<T: DeserializeOwned>(
+    head: &Parts,
+    body: Body,
+    most: usize,
+) -> Result<T, ActProblem> {
     let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let essence = kind.split(';').next().unwrap_or_default().trim();
     if !essence.eq_ignore_ascii_case("application/json") {
         let detail = format!("Content-Type: found {:?}; wanted \"application/json\"", shown(kind));
         return Err(ActProblem::new(415, detail));
     }
-    let read = tokio::time::timeout(BODY, axum::body::to_bytes(body, MOST_BYTES)).await;
+    let read = tokio::time::timeout(BODY, axum::body::to_bytes(body, most)).await;
     let read = read.map_err(|_| ActProblem::new(408, format!("the body did not come within {BODY:?}")))?;
     let bytes = read.map_err(|fault| {
-        ActProblem::new(
-            413,
-            format!("the body cannot be read: {fault}; wanted {MOST_BYTES} bytes at the most"),
-        )
+        ActProblem::new(413, format!("the body cannot be read: {fault}; wanted {most} bytes at the most"))
     })?;
     let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
     serde_json::from_slice(text).map_err(|fault| ActProblem::new(400, format!("the body: {fault}")))
@@ -278,13 +302,19 @@ fn no_query(head: &Parts) -> Result<(), ActProblem> {
 }
 
 fn duration(text: &str) -> Result<Duration, ActProblem> {
-    let [least, most] = TIMES;
+    duration_from(text, TIMES)
+}
+
+/// A time from the least to the most of those.
+pub(super) fn duration_from(text: &str, [least, most]: [Duration; 2]) -> Result<Duration, ActProblem> {
     let parsed = humantime::parse_duration(text).ok().filter(|time| (least..=most).contains(time));
     parsed.ok_or_else(|| {
-        bad("for", &format!("found {:?}; wanted a time from 1s to 24h, such as 10m", shown(text)))
+        let longest = humantime::format_duration(most);
+        let longest = if most == TIMES[1] { "24h".to_owned() } else { longest.to_string() };
+        bad("for", &format!("found {:?}; wanted a time from 1s to {longest}, such as 10m", shown(text)))
     })
 }
 
-fn bad(field: &str, fault: &str) -> ActProblem {
+pub(super) fn bad(field: &str, fault: &str) -> ActProblem {
     ActProblem::new(400, format!("{field}: {fault}")).with("field", field)
 }

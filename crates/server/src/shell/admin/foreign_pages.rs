@@ -8,17 +8,42 @@ use axum::middleware::{self, Next};
 use axum::response::Response;
 use lessor_proto::Identity;
 
+use super::act::Act;
 use super::problem::{ActProblem, shown};
 use crate::shell::caller::Caller;
 use crate::shell::hosts::is_of_machine;
 
-/// Refuses browsers: a page that somebody has open could call in his name.
-pub(super) fn check_origin(head: &Parts) -> Result<(), ActProblem> {
-    match head.headers.contains_key(header::ORIGIN) {
-        false => Ok(()),
-        true => Err(ActProblem::new(
+/// The header that the console says with each call, and that no form and no page of another origin can send unasked.
+const PAGE: &str = "lessor-page";
+
+/// Refuses browsers: a page that somebody has open could call in his name. The console of this very port may ask for some acts.
+pub(super) fn check_origin(head: &Parts, act: Act) -> Result<(), ActProblem> {
+    let text = |name: &str| head.headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    let (origin, site) = (text("origin"), text("sec-fetch-site"));
+    if origin.is_none() && site.is_none_or(|site| matches!(site, "same-origin" | "none")) {
+        return Ok(());
+    }
+    if !act.may_come_from_page() {
+        return Err(ActProblem::new(
             403,
             "the call comes from a page in a browser, as it says its Origin; wanted one of a command",
+        ));
+    }
+    let host = text("host");
+    let authority = origin.and_then(|origin| origin.split_once("://")).map(|(_, authority)| authority);
+    let is_own = authority.is_some() && authority == host && site == Some("same-origin");
+    match is_own && text(PAGE) == Some("console") {
+        true => Ok(()),
+        false => Err(ActProblem::new(
+            403,
+            format!(
+                "the call comes from a page in a browser: found Origin {:?} for Host {:?}, Sec-Fetch-Site {:?} and {PAGE} {:?}; \
+                 wanted one of the console of this port: its own origin, \"same-origin\" and \"console\"",
+                shown(origin.unwrap_or("none")),
+                shown(host.unwrap_or("none")),
+                shown(site.unwrap_or("none")),
+                shown(text(PAGE).unwrap_or("none"))
+            ),
         )),
     }
 }

@@ -90,7 +90,7 @@ impl AdminService {
         operator: &Operator,
         entry: &mut AuditEntry,
     ) -> Result<Value, ActProblem> {
-        foreign_pages::check_origin(head)?;
+        foreign_pages::check_origin(head, act)?;
         // Of what is about a resource it is known only then which; nobody else is kept waiting for a body.
         if !act.is_about_resource() {
             operator.may(act.role(), None)?;
