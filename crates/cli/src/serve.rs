@@ -230,6 +230,7 @@ impl Serve {
             tls: self.tls.options(),
             plain: self.tls.plain()?,
             parent_tls: self.tls.parent(),
+            peer_tls: self.tls.peers(),
             parent_token: self.access.parent_token(),
             advertise: self.advertise.clone(),
             drain: self.drain,
@@ -243,7 +244,7 @@ impl Serve {
             // Where tasks are elected only templates are kept there.
             state: self.state_dir.clone().filter(|_| !self.tasks.are_elected()),
             admin: self.admin.options(&around, levers)?,
-            pages: Some(self.console.pages(FollowedTemplates::store(self)?)),
+            pages: Some(self.console.pages()),
             page_hosts: self.console.page_hosts(),
             build: Build {
                 version: env!("CARGO_PKG_VERSION").to_owned(),

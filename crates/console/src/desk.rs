@@ -52,10 +52,12 @@ const CLOSE_LOOKS: usize = 16;
 
 impl Desk {
     pub(crate) fn new(parts: PageParts, console: &Console) -> Desk {
+        let shelf = parts.store.clone();
+        let shelf = shelf.and_then(|store| Shelf::open(store, parts.stopped.clone())).map(Arc::new);
         Desk {
             parts,
             series: Arc::new(SeriesRoom::new(console.history)),
-            shelf: console.revisions.clone().and_then(Shelf::open).map(Arc::new),
+            shelf,
             tempo: Arc::default(),
             listeners: Arc::new(Semaphore::new(LISTENERS)),
             computations: Arc::new(Semaphore::new(COMPUTATIONS)),

@@ -1,4 +1,4 @@
-//! `/v1/node`: the task that answers, the node that it belongs to, and what it follows.
+//! `/v1/node`: the task that answers, the node that it belongs to, and what it follows; `/v1/here`, which task that is.
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
@@ -53,6 +53,16 @@ pub(crate) struct NodeLine {
     history_seconds: f64,
     step_seconds: f64,
     /// Whether this is the port of operators.
+    is_of_operators: bool,
+}
+
+/// The very task that answers, whoever leads its node.
+#[derive(Debug, Serialize)]
+struct HereLine {
+    node: String,
+    leads: bool,
+    /// The address of the task that leads, if it is known.
+    leader: Option<String>,
     is_of_operators: bool,
 }
 
@@ -118,4 +128,19 @@ pub(crate) async fn node(State(desk): State<Desk>, request: Request) -> Result<R
     desk.may(&request, Role::See, None)?;
     let summary = desk.summary().await?;
     Ok(Answer::new(NodeLine::new(&desk, &summary)).into_response())
+}
+
+/// Answers `/v1/here`.
+pub(crate) async fn here(State(desk): State<Desk>, request: Request) -> Result<Response, ApiProblem> {
+    Parameters::read(request.uri(), &[])?;
+    desk.may(&request, Role::See, None)?;
+    let driver = &desk.parts.driver;
+    let (whereabouts, (_, node, _)) = (driver.whereabouts(), driver.identity());
+    let line = HereLine {
+        node: node.to_owned(),
+        leads: whereabouts.is_leader,
+        leader: whereabouts.leader.address,
+        is_of_operators: desk.is_of_operators,
+    };
+    Ok(Answer::new(line).into_response())
 }

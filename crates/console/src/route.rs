@@ -1,6 +1,5 @@
 //! The routes of the console, and the headers of everything that it answers.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -9,7 +8,6 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::{self, Next};
 use axum::response::{Redirect, Response};
 use axum::routing::{get, post};
-use lessor_server::shell::etcd::RevisionStore;
 use lessor_server::shell::{MadePages, MorePages, PageParts};
 
 use crate::desk::Desk;
@@ -23,8 +21,6 @@ use crate::{
 pub struct Console {
     /// The time for which the figures of the busiest resources are kept; 0: they are not.
     pub history: Duration,
-    /// The revisions of the templates, where those are followed at etcd.
-    pub revisions: Option<Arc<RevisionStore>>,
 }
 
 /// Bytes in the body of a request.
@@ -47,7 +43,7 @@ const HEADERS: [(HeaderName, &str); 5] = [
 
 impl Default for Console {
     fn default() -> Console {
-        Console { history: Duration::from_secs(900), revisions: None }
+        Console { history: Duration::from_secs(900) }
     }
 }
 
@@ -74,6 +70,7 @@ fn router(desk: Desk) -> Router {
         .route("/debug/status", get(async || Redirect::temporary("/")))
         .route("/debug/resources", get(async || Redirect::temporary("/")))
         .route("/v1/node", get(node::node))
+        .route("/v1/here", get(node::here))
         .route("/v1/tasks", get(revisions::tasks))
         .route("/v1/resources", get(resources::resources))
         .route("/v1/holders", get(holders::holders))

@@ -1,5 +1,5 @@
-//! The shelf of revisions: what is read at etcd by a thread of its own, and kept for a moment. However many look, etcd is asked
-//! once in a while, and nobody else waits for it.
+//! The shelf of revisions: what is read at etcd by a thread of its own, over the connections that the task has anyway, and kept for
+//! a moment. However many look, etcd is asked once in a while, and nobody else waits for it.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,8 @@ use lessor_proto::Time;
 use lessor_server::revision::{Revision, TaskReport};
 use lessor_server::shell::etcd::{RevisionStore, StoreFault};
 use serde::Serialize;
-use tokio::sync::{mpsc, oneshot};
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::diff::ReadDocument;
 use crate::problem::ApiProblem;
@@ -89,15 +90,23 @@ impl<T> Kept<T> {
 // === impl Shelf ===
 
 impl Shelf {
-    /// The shelf of what stands in a store, which its thread reads until the shelf is gone. Absent where there can be no thread.
-    pub(crate) fn open(store: Arc<RevisionStore>) -> Option<Shelf> {
+    /// The shelf of what stands in a store, which its thread reads until the shelf is gone or the server ends. Absent where there
+    /// can be no thread.
+    pub(crate) fn open(store: Arc<RevisionStore>, mut stopped: watch::Receiver<bool>) -> Option<Shelf> {
         let (orders, ordered) = mpsc::channel(ORDERS);
         let (tasks, newest) = (Arc::new(Kept(Mutex::new(None))), Arc::new(Kept(Mutex::new(None))));
         let prefix = store.keys().prefix().to_owned();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
         let librarian = Librarian { store, tasks: Arc::clone(&tasks), newest: Arc::clone(&newest) };
         let thread = std::thread::Builder::new().name("revisions".to_owned());
-        thread.spawn(move || runtime.block_on(librarian.serve(ordered))).ok()?;
+        // The connections belong to the runtime of the server, which this thread only waits on.
+        let runtime = Handle::try_current().ok()?;
+        let serve = async move {
+            tokio::select! {
+                _ = stopped.wait_for(|&stop| stop) => {}
+                () = librarian.serve(ordered) => {}
+            }
+        };
+        thread.spawn(move || runtime.block_on(serve)).ok()?;
         Some(Shelf { prefix, orders, tasks, newest })
     }
 

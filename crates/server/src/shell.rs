@@ -17,6 +17,7 @@ mod gate;
 pub mod grpc;
 mod hosts;
 pub mod http;
+mod leader_pages;
 mod lock_file;
 mod measure;
 pub mod metrics;

@@ -1,12 +1,10 @@
 //! The options of the console.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use lessor_console::Console;
 use lessor_server::shell::MorePages;
-use lessor_server::shell::etcd::RevisionStore;
 
 /// The flags about the console.
 #[derive(Debug, Args)]
@@ -24,9 +22,8 @@ pub(super) struct ConsoleFlags {
 // === impl ConsoleFlags ===
 
 impl ConsoleFlags {
-    /// The pages, with the revisions of the templates where those are followed at etcd.
-    pub(super) fn pages(&self, revisions: Option<RevisionStore>) -> MorePages {
-        Console { history: self.history, revisions: revisions.map(Arc::new) }.pages()
+    pub(super) fn pages(&self) -> MorePages {
+        Console { history: self.history }.pages()
     }
 
     pub(super) fn page_hosts(&self) -> Vec<String> {

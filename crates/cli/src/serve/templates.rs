@@ -13,7 +13,7 @@ use lessor_server::repository::Repository;
 use lessor_server::revision::RevisionKeys;
 use lessor_server::shell::driver::Driver;
 use lessor_server::shell::etcd::{
-    EtcdOptions, EtcdTemplates, FollowedChange, RevisionStore, TemplateOptions, TemplateWatch,
+    EtcdOptions, EtcdTemplates, FollowedChange, TemplateOptions, TemplateWatch,
 };
 use lessor_server::shell::random;
 use lessor_server::shell::source::Source;
@@ -152,13 +152,6 @@ impl FollowedTemplates {
             }
         }
         Ok((first.unwrap_or_default(), FollowedTemplates::Etcd(Box::new(templates)), None))
-    }
-
-    /// The revisions at etcd, for those who look at them; absent: the templates come from a file.
-    pub(super) fn store(serve: &Serve) -> anyhow::Result<Option<RevisionStore>> {
-        let ConfigPlace::Etcd(prefix) = &serve.config else { return Ok(None) };
-        let keys = RevisionKeys::new(prefix)?;
-        Ok(Some(RevisionStore::new(etcd_of(serve, prefix)?, keys)?))
     }
 
     /// The state of those at etcd.

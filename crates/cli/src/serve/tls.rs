@@ -62,6 +62,13 @@ pub(super) struct TlsFlags {
     /// The identity that servers of the node above must have, in place of the names that they are called by
     #[arg(long, env = "LESSOR_PARENT_IDENTITY", value_name = "GLOB", requires = "parent_ca")]
     parent_identity: Option<String>,
+    /// A file with the authorities that certificates of the other tasks of this node may be of, PEM: with it a task that does not
+    /// lead shows the pages of the one that does, to which it shows --tls-cert. Without TLS it is not needed
+    #[arg(long, env = "LESSOR_PEER_CA", value_name = "FILE", requires = "tls_cert")]
+    peer_ca: Option<PathBuf>,
+    /// The identity that other tasks of this node must have, in place of the names that they are called by
+    #[arg(long, env = "LESSOR_PEER_IDENTITY", value_name = "GLOB", requires = "peer_ca")]
+    peer_identity: Option<String>,
 }
 
 /// Clients that are let in.
@@ -111,6 +118,18 @@ impl TlsFlags {
             tls = tls.identity_files(certificate, key);
         }
         Some(match &self.parent_identity {
+            Some(glob) => tls.server(glob),
+            None => tls,
+        })
+    }
+
+    /// The TLS towards the other tasks of the node.
+    pub(super) fn peers(&self) -> Option<Tls> {
+        let mut tls = Tls::ca_file(self.peer_ca.as_ref()?).named("--peer-", "identity");
+        if let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) {
+            tls = tls.identity_files(certificate, key);
+        }
+        Some(match &self.peer_identity {
             Some(glob) => tls.server(glob),
             None => tls,
         })

@@ -5,6 +5,30 @@ use serde_json::{Value, json};
 use crate::house::{eventually, everything};
 use crate::site::{Site, has};
 
+/// The connections of processes of this machine to a port of it.
+fn connections_to(url: &str) -> usize {
+    let port: u16 = url.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
+    let (there, established) = (format!("0100007F:{port:04X}"), "01");
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let lines = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    lines.filter(|line| line[2] == there && line[3] == established).count()
+}
+
+#[tokio::test]
+async fn the_console_reads_at_etcd_over_the_connections_that_the_task_has_anyway() {
+    let Some(site) = Site::started().await else { return };
+    site.push(&site.templates(100.0)).await;
+    let house = site.alone("root", &[]).await;
+    has(&house, 1.0).await;
+    let before = connections_to(&site.etcd.url());
+    for path in ["/v1/history", "/v1/tasks", "/v1/revision?number=1", "/v1/diff?from=1&to=1"] {
+        house.page(path).await.json();
+    }
+    let after = connections_to(&site.etcd.url());
+    assert!(before > 0 && after == before, "{before} connections before, and {after} after");
+    house.stop().await;
+}
+
 #[tokio::test]
 async fn the_console_says_who_pushed_what_and_what_it_changed() {
     let Some(site) = Site::started().await else { return };

@@ -13,6 +13,7 @@ mod console;
 #[allow(dead_code, reason = "each test program uses its part")]
 mod desk;
 mod faults;
+mod followers;
 #[path = "../access/gate.rs"]
 #[allow(dead_code, reason = "each test program uses its part")]
 mod gate;

@@ -79,7 +79,7 @@ impl Site {
         self.serve(node, &[&["--config-etcd", &url], flags].concat()).await
     }
 
-    async fn serve(&self, node: &str, flags: &[&str]) -> House {
+    pub(crate) async fn serve(&self, node: &str, flags: &[&str]) -> House {
         let own =
             ["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--log-format", "json", "--node", node];
         // Reports name tasks by the address that clients are told.

@@ -8,6 +8,7 @@ use axum::Router;
 use tokio::sync::watch;
 
 use super::driver::Driver;
+use super::etcd::RevisionStore;
 use super::gate::Gate;
 use super::tls::certificates::Certificates;
 
@@ -18,6 +19,8 @@ pub struct PageParts {
     pub driver: Arc<Driver>,
     /// The gate, which says who may see what.
     pub gate: Arc<Gate>,
+    /// The templates at etcd, over the connections of this task; absent: they are not followed there.
+    pub store: Option<Arc<RevisionStore>>,
     /// The certificates in force.
     pub(super) certificates: Arc<Certificates>,
     /// The word to stop: what is served without an end has to end then, or the server waits for it.

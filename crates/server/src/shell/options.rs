@@ -34,6 +34,9 @@ pub struct ServerOptions {
     pub parent_tls: Option<Tls>,
     /// The token by which the servers of the node above know this one; absent: they know it by its certificate, if at all.
     pub parent_token: Option<BearerToken>,
+    /// The TLS towards the other tasks of the node, of which the leader's pages are shown here; absent: they are spoken to in plain,
+    /// and not at all where this one speaks TLS.
+    pub peer_tls: Option<Tls>,
     /// The address that clients are told, `host:port`; absent: the one it listens at.
     pub advertise: Option<String>,
     /// The time that requests in flight may take to end in a drain.
@@ -107,6 +110,7 @@ impl ServerOptions {
             tls: None,
             plain: None,
             parent_tls: None,
+            peer_tls: None,
             parent_token: None,
             advertise: None,
             drain: Duration::from_secs(10),

@@ -22,6 +22,7 @@ use super::driver::Driver;
 use super::etcd::{Election, ElectionStartError, RevisionStore, TemplateWatch};
 use super::gate::Gate;
 use super::hosts::HostNames;
+use super::leader_pages::LeaderPages;
 use super::more_pages::{MadePages, PageParts};
 use super::options::ServerOptions;
 use super::port::PortService;
@@ -89,6 +90,7 @@ struct Start {
     places: PortPlaces,
     budgets: Arc<AddressBudgets>,
     hosts: HostNames,
+    leader_pages: LeaderPages,
     stopped: watch::Receiver<bool>,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -123,6 +125,7 @@ impl Server {
         repository: Repository,
     ) -> Result<Server, StartError> {
         let certificates = Arc::new(load_certificates(&options)?);
+        let peers = options.peer_tls.as_ref().map(ClientTls::load).transpose()?.map(Arc::new);
         let Listeners { main, http, plain } = Listeners::bind(&options).await?;
         let (address, http_address, plain_address) = (main.1, http.as_ref().map(at), plain.as_ref().map(at));
         let above = config.parent.as_ref().map(|parent| parent.servers.clone());
@@ -142,8 +145,11 @@ impl Server {
         let gate = Arc::new(Gate::new(options.access.take(), options.auth_keys.take()));
         let budgets = AddressBudgets::new(options.address_limits, &driver.traffic().throttled);
         let places = PortPlaces::new(&options, &budgets, &driver);
+        let rooms = (Arc::clone(&driver), Arc::clone(&gate));
+        let leader_pages = LeaderPages::new(rooms, certificates.server.is_some(), peers, stopped.clone());
+        let tasks = Vec::new();
         let mut start =
-            Start { driver, gate, certificates, places, budgets, hosts, stopped, tasks: Vec::new() };
+            Start { driver, gate, certificates, places, budgets, hosts, leader_pages, stopped, tasks };
 
         let more = start.more_pages(&options);
         let pages = start.serve_capacity(&options, (main, plain), more.public).await;
@@ -200,12 +206,13 @@ impl Start {
     fn more_pages(&self, options: &ServerOptions) -> MadePages {
         let (driver, gate) = (Arc::clone(&self.driver), Arc::clone(&self.gate));
         let certificates = Arc::clone(&self.certificates);
-        let parts = PageParts { driver, gate, certificates, stopped: self.stopped.clone() };
+        let store = options.templates.as_ref().map(|templates| Arc::clone(&templates.store));
+        let parts = PageParts { driver, gate, store, certificates, stopped: self.stopped.clone() };
         match &options.pages {
             Some(more) => {
                 let looks = http::looks(Arc::clone(&self.driver), Arc::clone(&self.gate));
                 let MadePages { public, admin } = more.make(parts);
-                MadePages { public, admin: admin.merge(looks) }
+                MadePages { public, admin: self.leader_pages.show(admin.merge(looks)) }
             }
             None => MadePages { public: http::index(), admin: Router::new() },
         }
@@ -221,7 +228,7 @@ impl Start {
         let (driver, gate, lines) =
             (Arc::clone(&self.driver), Arc::clone(&self.gate), Arc::new(Lines::default()));
         let pages = http::router(Arc::clone(&driver), Arc::clone(&gate), Arc::clone(&self.certificates));
-        let pages = self.hosts.clone().guard(pages.merge(more));
+        let pages = self.hosts.clone().guard(self.leader_pages.show(pages.merge(more)));
         let (request_time, bytes) = (options.request_time, options.request_bytes);
         let (capacity, routes, health) =
             grpc::routes(Arc::clone(&driver), gate, Arc::clone(&lines), bytes).await;
