@@ -19,6 +19,9 @@ pub(super) struct DoctorEtcd {
     /// With what the keys in etcd begin
     #[arg(long, env = "LESSOR_ETCD_PREFIX", value_name = "PREFIX", default_value = "lessor")]
     etcd_prefix: String,
+    /// The --ttl that tasks are given
+    #[arg(long, env = "LESSOR_TTL", value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration)]
+    ttl: Duration,
     #[command(flatten)]
     secrets: EtcdSecretFlags,
 }
@@ -35,7 +38,10 @@ impl DoctorEtcd {
             return Ok(Vec::new());
         }
         let members = examine(self.secrets.options(&self.etcd)?, &self.etcd_prefix).await?;
-        Ok(checks(&members, &self.etcd_prefix, self.secrets.show_somebody()))
+        let mut outcomes = checks(&members, &self.etcd_prefix, self.secrets.show_somebody());
+        outcomes
+            .push(CheckOutcome { check: "leases of etcd".to_owned(), findings: leases(&members, self.ttl) });
+        Ok(outcomes)
     }
 }
 
@@ -105,6 +111,33 @@ fn in_time(members: &[MemberReport]) -> Vec<Finding> {
             let what = format!("{url}: half of its reads take {} ms or more", median.as_millis());
             let remedy =
                 "look at its disk and at the way there: a leader stops that cannot keep its lease in time";
+            findings.push(Finding::warning(what, remedy));
+        }
+    }
+    findings
+}
+
+/// Etcd keeps no key for less than one and a half of its election timeouts, whatever it is asked for.
+fn leases(members: &[MemberReport], ttl: Duration) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (url, health) in healthy(members) {
+        let Some(shortest) = health.shortest_lease else {
+            findings.push(Finding::fault(
+                format!("{url}: it grants no lease"),
+                "look at its log: nobody can lead",
+            ));
+            continue;
+        };
+        // It counts whole seconds, and so do tasks when they ask.
+        let asked = Duration::from_secs(ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0));
+        if shortest > asked {
+            let (shortest, ttl) = (shortest.as_secs(), humantime::format_duration(ttl));
+            let what = format!(
+                "{url}: it keeps the key of a leader for {shortest} s at the least, and tasks ask for {ttl} (--ttl): nobody leads \
+                 for that long after a crash"
+            );
+            let remedy =
+                format!("--ttl {shortest}s, which is what it is, or a shorter --election-timeout of etcd");
             findings.push(Finding::warning(what, remedy));
         }
     }

@@ -145,6 +145,21 @@ async fn ask_for_passwords(url: &str, options: Option<ConnectOptions>) {
 }
 
 #[tokio::test]
+async fn the_doctor_says_where_etcd_keeps_leases_for_longer_than_tasks_ask() {
+    let slow = ["--election-timeout=3000", "--heartbeat-interval=300"].map(str::to_owned);
+    let Some(etcd) = Etcd::started_with("http", slow.to_vec()).await else { return };
+    let url = etcd.url();
+    let doctor = ["doctor", "--server", "127.0.0.1:9", "--etcd", &url, "--ttl"];
+    let told = run(&[&doctor[..], &["3s"]].concat()).await;
+    let line = format!(
+        "warning  leases of etcd: {url}: it keeps the key of a leader for 5 s at the least, and tasks ask for 3s"
+    );
+    assert!(told.out.contains(&line), "{}{}", told.out, told.err);
+    let told = run(&[&doctor[..], &["5s"]].concat()).await;
+    assert!(told.out.contains("ok       leases of etcd\n"), "{}{}", told.out, told.err);
+}
+
+#[tokio::test]
 async fn the_doctor_says_what_is_wrong_with_etcd_and_with_rights_there() {
     let Some(mut etcd) = Etcd::started().await else { return };
     let house = task(&etcd, &["--etcd-prefix", "tree"]).await;
@@ -153,7 +168,9 @@ async fn the_doctor_says_what_is_wrong_with_etcd_and_with_rights_there() {
     let doctor = ["doctor", "--server", &address, "--etcd", &url, "--etcd-prefix"];
     let well = run(&[&doctor[..], &["tree/", "--drift", "1s"]].concat()).await;
     assert_eq!(well.code, Some(0), "{}{}", well.out, well.err);
-    for check in ["etcd answers", "one etcd", "etcd in time", "rights at etcd", "clocks go alike"] {
+    for check in
+        ["etcd answers", "one etcd", "etcd in time", "leases of etcd", "rights at etcd", "clocks go alike"]
+    {
         assert!(well.out.contains(&format!("ok       {check}\n")), "{check} in {}", well.out);
     }
     // Nothing was written there.

@@ -11,6 +11,7 @@ fn well() -> MemberHealth {
         cluster: 7,
         leader: 1,
         alarms: Vec::new(),
+        shortest_lease: Some(Duration::from_secs(2)),
         reads: Ok(vec![Duration::from_millis(1); 5]),
         rights: Some(RoleRights { reads: true, writes: true, writes_elsewhere: false }),
     }
@@ -89,6 +90,25 @@ fn each_thing_that_is_wrong_is_found_by_itself() {
         assert_eq!((found_check.as_str(), *found_severity), (check, severity), "{what}");
         assert!(what.contains(text), "{text} in {what}");
     }
+}
+
+#[test]
+fn a_lease_that_etcd_makes_longer_is_found_and_one_that_it_does_not_is_not() {
+    let member = |shortest: Option<u64>| {
+        let health = MemberHealth { shortest_lease: shortest.map(Duration::from_secs), ..well() };
+        [MemberReport { url: "http://one:1".to_owned(), health: Ok(health) }]
+    };
+    assert!(leases(&member(Some(2)), Duration::from_secs(2)).is_empty());
+    assert!(
+        leases(&member(Some(2)), Duration::from_millis(1_500)).is_empty(),
+        "it is asked for whole seconds"
+    );
+    let found = leases(&member(Some(8)), Duration::from_secs(3));
+    assert_eq!((found.len(), found[0].severity), (1, Severity::Warning));
+    let told =
+        "http://one:1: it keeps the key of a leader for 8 s at the least, and tasks ask for 3s (--ttl)";
+    assert!(found[0].what.starts_with(told), "{}", found[0].what);
+    assert_eq!(leases(&member(None), Duration::from_secs(3))[0].severity, Severity::Fault);
 }
 
 #[test]

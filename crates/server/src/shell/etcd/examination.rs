@@ -1,4 +1,5 @@
-//! An examination of etcd, for whoever looks whether it fits: each member by itself, and the rights of the role. It changes nothing.
+//! An examination of etcd, for whoever looks whether it fits: each member by itself, and the rights of the role. It changes nothing
+//! but that it takes a lease without a key, and gives it back at once.
 
 use std::time::Duration;
 
@@ -32,6 +33,9 @@ pub struct MemberHealth {
     pub alarms: Vec<String>,
     /// The times that reads took which a majority has to confirm, the shortest first; or why such a read fails.
     pub reads: Result<Vec<Duration>, String>,
+    /// The shortest time for which it keeps a key whose leader is gone, whatever it is asked for: it follows from its election
+    /// timeout. None where it grants no lease at all.
+    pub shortest_lease: Option<Duration>,
     /// The rights of the role; none where a read has failed for another reason than rights.
     pub rights: Option<RoleRights>,
 }
@@ -92,7 +96,9 @@ async fn health(endpoint: &Endpoint, prefix: &str) -> Result<MemberHealth, Error
             writes_elsewhere: may_write(&mut client, &format!("{PROBE}-{key}")).await?,
         }),
     };
+    let shortest_lease = shortest_lease(&mut client).await;
     Ok(MemberHealth {
+        shortest_lease,
         version: status.version().to_owned(),
         cluster: status.header().map_or(0, etcd_client::ResponseHeader::cluster_id),
         leader: status.leader(),
@@ -112,6 +118,14 @@ async fn reads(client: &mut Client, key: &str) -> Result<Vec<Duration>, Error> {
     }
     times.sort();
     Ok(times)
+}
+
+/// The time that it grants to who asks for the shortest that there is.
+async fn shortest_lease(client: &mut Client) -> Option<Duration> {
+    let granted = client.lease_grant(1, None).await.ok()?;
+    // Where that fails it ends by itself.
+    let _ = client.lease_revoke(granted.id()).await;
+    u64::try_from(granted.ttl()).ok().map(Duration::from_secs)
 }
 
 /// Whether `key` may be written, which it is not.
