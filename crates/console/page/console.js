@@ -59,7 +59,7 @@ function update() {
   const { node, state } = live;
   attr(pulse, 'data-state', state);
   const path = node ? (node.path ?? [node.node]).map(plain).join(' › ') : '';
-  say(pulseText, state === 'live' && node ? `${path} · ${node.leads ? 'leads' : 'follows'}` : `${path ? `${path} · ` : ''}${PULSES[state]}`);
+  say(pulseText, state === 'live' && node ? `${path} · ${node.leads && !live.from ? 'leads' : 'follows'}` : `${path ? `${path} · ` : ''}${PULSES[state]}`);
   pulse.title = live.why;
   if (state !== before) {
     const words = { live: before && before !== 'connecting' ? 'The server answers again.' : '', gone: `The server is away: ${live.why}.`, late: `The server is late: ${live.why}.`, paused: 'Paused.', denied: '' };
@@ -73,7 +73,7 @@ function update() {
   say(badge, String(wrong));
   attr(badge, 'aria-label', `${wrong} to see to`);
   if (node) {
-    say(foot, `Lessor ${node.version}${node.commit ? ` (${node.commit.slice(0, 9)})` : ''} · epoch ${node.epoch}${node.leads ? ` · leading for ${time(node.leading_seconds)}` : ''}${node.is_of_operators ? ' · port of operators' : ''}`);
+    say(foot, `Lessor ${node.version}${node.commit ? ` (${node.commit.slice(0, 9)})` : ''} · epoch ${node.epoch}${node.leads ? ` · leading for ${time(node.leading_seconds)}` : ''}${node.is_of_operators ? ' · port of operators' : ''}${live.from ? ` · from ${live.from}, which leads` : ''}`);
   }
   title();
 }

@@ -18,11 +18,15 @@ let running = null;
 
 class Fault extends Error {
   constructor(status, body) {
-    super(body?.error ?? `the server answered ${status}`);
+    super(body?.error ?? body?.detail ?? `the server answered ${status}`);
     this.status = status;
-    this.leader = body?.leader;
+    this.body = body;
   }
 }
+
+let desk;
+/** What whoever looks may do: that is a script of the port of operators alone. */
+const operators = () => (desk ??= get('here').then(async (here) => (here.is_of_operators ? (await import('/push.js')).open({ h, section, refill, table, plain, time, count, get, answered, headers }) : null)).catch(() => { desk = null; }));
 
 const headers = (more) => (token ? { ...more, authorization: `Bearer ${token}` } : { ...more });
 
@@ -127,6 +131,8 @@ async function read(signal) {
   try {
     const response = await fetch('/v1/events', { headers: headers({ accept: 'text/event-stream' }), signal: both, cache: 'no-store' });
     if (!response.ok) await answered(response);
+    // The task that leads, where another one shows what it says.
+    live.from = response.headers.get('lessor-from');
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = '';
     for (;;) {

@@ -47,6 +47,8 @@ function openHistory(main, name) {
   const shown = h('div', { class: 'diff', hidden: true });
   main.append(h('div', { class: 'title hero' }, headline, lead), problem, pushed, shown, section('Tasks', tasks.element));
   let rows = [];
+  let back = null;
+  operators().then((desk) => { back = desk?.history(main); });
 
   const entry = () => {
     const [number, message, by, force] = [h('span', { class: 'number' }), h('strong'), h('span', { class: 'hint' }), h('span', { class: 'force' })];
@@ -60,6 +62,7 @@ function openHistory(main, name) {
         attr(force, 'data-all', row.tasks_in_force === row.tasks && row.tasks > 0);
         button.onclick = () => { location.hash = `#/history/${row.number}`; };
         button.hidden = !row.parent;
+        back?.(this, row, rows[0]);
       },
     });
   };

@@ -1,18 +1,22 @@
 // Configurations before they are pushed: what is wrong with one, and what it would change for whom.
 
 
-function openPlan(main) {
+function openPlan(main, of, query) {
   const text = h('textarea', { id: 'yaml', rows: 16, spellcheck: 'false', placeholder: 'resources:\n  - identifier_glob: "db/orders"\n    capacity: 500' });
   const nodes = h('input', { id: 'for', value: '*', size: 10, spellcheck: 'false' });
   const outcome = h('div', { class: 'outcome', 'aria-live': 'polite' });
   const button = (title, ask, kind) => h('button', { type: 'button', class: kind, onclick: () => run(ask) }, title);
   const buttons = [button('See what it would change', plan, 'main'), button('Only check it', check)];
   const file = h('input', { type: 'file', id: 'file', accept: '.yaml,.yml,.json,text/*', onchange: async () => { if (file.files[0]) text.value = await file.files[0].text(); } });
-  main.append(h('div', { class: 'title hero' }, h('h1', null, 'Before it is in force'), h('p', { class: 'lead' }, 'Paste a configuration: who would gain and lose what, who would be refused, and how long it would take. Nothing is put in force from here.')),
+  main.append(h('div', { class: 'title hero' }, h('h1', null, 'Before it is in force'), h('p', { class: 'lead' }, 'Paste a configuration: who would gain and lose what, who would be refused, and how long it would take. Nothing is put in force by that.')),
     section('The configuration', h('div', { class: 'tools' }, h('label', { for: 'file' }, 'From a file, or a saved plan'), file), h('label', { class: 'unseen', for: 'yaml' }, 'Configuration in YAML'), text,
       h('div', { class: 'tools' }, buttons, h('label', { for: 'for' }, 'for the nodes'), nodes)), outcome);
+  const push = { text, nodes, documents: () => [{ for: nodes.value, name: 'console.yaml', text: text.value }] };
+  const ready = operators().then((desk) => desk?.plan(push, query.get('back')));
+  ready.then((isWhole) => isWhole && run(plan));
 
   async function run(ask) {
+    await ready;
     buttons.forEach((one) => { one.disabled = true; });
     try {
       refill(outcome, ...await ask());
@@ -30,7 +34,9 @@ function openPlan(main) {
       saved = null;
     }
     if (saved?.resources) return planned(saved, true);
-    return planned(await post('plan', { documents: [{ for: nodes.value, name: 'console.yaml', text: text.value }] }));
+    const documents = await push.documents();
+    const made = await post('plan', { documents });
+    return [...planned(made), push.form?.(made, documents)];
   }
 
   async function check() {

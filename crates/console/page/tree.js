@@ -11,7 +11,7 @@ function inShort() {
   const { node } = live;
   if (!node) return ['Looking …', ''];
   const rows = [...live.resources.values()];
-  if (!node.leads) return [node.leader ? 'Another task leads this node.' : 'Nobody leads this node.', 'Holders live on their leases until somebody does.'];
+  if (!node.leads) return ['Nobody leads this node.', 'Holders live on their leases until somebody does.'];
   if (!rows.length) return ['Nobody holds anything here yet.', 'Resources appear as soon as a client asks for one.'];
   const full = rows.filter((row) => (row.used ?? 0) > 0.98 && row.wants > row.capacity * 1.02 && row.wants < 1e12);
   const holders = rows.reduce((sum, row) => sum + row.clients, 0);
@@ -180,10 +180,7 @@ function openTree(main, name) {
   function update() {
     const [first, second] = inShort();
     say(headline, first);
-    const leader = live.node && !live.node.leads && live.node.leader;
-    if (leader && lead.dataset.leader !== leader) refill(lead, 'Its console is at ', h('a', { href: `${location.protocol}//${leader}/` }, leader), '.');
-    else if (!leader) say(lead, second);
-    lead.dataset.leader = leader || '';
+    say(lead, second);
     if (!live.node) return;
     const names = [...live.resources.keys()].sort();
     const of = resource();

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use axum::body::Body;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use lessor_server::shell::http::INDEX;
+
+use crate::desk::Desk;
 
 /// A file of the page, plain and packed.
 struct Asset {
@@ -21,11 +23,14 @@ struct Asset {
 }
 
 const FRONT: &str = "console.html";
-const FILES: [(&str, &str); 4] = [
+/// The script of the port of operators, which nobody else is served.
+const PUSH: &str = "push.js";
+const FILES: [(&str, &str); 5] = [
     (FRONT, include_str!("../page/console.html")),
     ("console.css", include_str!("../page/console.css")),
     ("console.js", SCRIPT),
     ("icon.svg", include_str!("../page/icon.svg")),
+    (PUSH, include_str!("../page/push.js")),
 ];
 
 /// The script: one module, of which each file is a room.
@@ -45,13 +50,17 @@ const SCRIPT: &str = concat!(
     include_str!("../page/console.js"),
 );
 
+/// The spaces of a style that say nothing. It has none of them in a text.
+const SPACES: [(&str, &str); 7] =
+    [("; ", ";"), ("{ ", "{"), (" }", "}"), (": ", ":"), (" {", "{"), (", ", ","), (";}", "}")];
+
 static PACKED: LazyLock<BTreeMap<&str, Asset>> =
     LazyLock::new(|| FILES.into_iter().map(|(name, plain)| (name, Asset::new(name, plain))).collect());
 
 /// The routes of the console, as text.
 const V1: &str = "/         in a browser: the console\n\
     /plain    the same in short, without scripts\n\
-    /v1/node, /v1/tasks, /v1/resources, /v1/holders?resource=NAME, /v1/domains, /v1/overrides, /v1/findings, /v1/series,\n\
+    /v1/node, /v1/here, /v1/tasks, /v1/resources, /v1/holders?resource=NAME, /v1/domains, /v1/overrides, /v1/findings, /v1/series,\n\
     /v1/history, /v1/revision?number=N, /v1/diff?from=N&to=N, /v1/events: JSON; lists take ?where=has<share,client^=web-&sort=-short&limit=N&after=NEXT\n\
     POST /v1/tiers, /v1/check: burst tiers as clients count them; what is wrong with a configuration\n";
 
@@ -59,7 +68,7 @@ const V1: &str = "/         in a browser: the console\n\
 
 impl Asset {
     fn new(name: &str, source: &str) -> Asset {
-        let plain = squeezed(source);
+        let plain = squeezed(name, source);
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         std::io::Write::write_all(&mut encoder, plain.as_bytes()).expect("memory takes everything");
         let gzip = encoder.finish().expect("memory takes everything");
@@ -103,7 +112,7 @@ impl Asset {
 }
 
 /// A file without the lines that are comments, and without spaces before the others: nothing else is done to it.
-fn squeezed(source: &str) -> String {
+fn squeezed(name: &str, source: &str) -> String {
     let (mut squeezed, mut is_comment) = (String::with_capacity(source.len()), false);
     for line in source.lines().map(str::trim_start) {
         is_comment |= line.starts_with("/*");
@@ -113,7 +122,10 @@ fn squeezed(source: &str) -> String {
         }
         is_comment &= !line.ends_with("*/");
     }
-    squeezed
+    match name.ends_with(".css") {
+        true => SPACES.iter().fold(squeezed, |text, (long, short)| text.replace(long, short)),
+        false => squeezed,
+    }
 }
 
 /// Answers `/`: the page for browsers, and text for all others.
@@ -128,6 +140,14 @@ pub(crate) async fn front(request: Request) -> Response {
 /// Answers `/console.js`, which browsers know by that name.
 pub(crate) async fn script(request: Request) -> Response {
     file("console.js", request.headers())
+}
+
+/// Answers `/push.js`, at the port of operators.
+pub(crate) async fn push(State(desk): State<Desk>, request: Request) -> Response {
+    match desk.is_of_operators {
+        true => file(PUSH, request.headers()),
+        false => StatusCode::NOT_FOUND.into_response(),
+    }
 }
 
 /// Answers `/console.css`.
@@ -153,9 +173,12 @@ mod tests {
 
     #[test]
     fn the_page_is_small() {
-        let (plain, packed) = PACKED
-            .values()
-            .fold((0, 0), |(plain, packed), file| (plain + file.plain.len(), packed + file.gzip.len()));
+        // What the port of operators has besides has a measure of its own.
+        let of_all = PACKED.iter().filter(|(name, _)| **name != PUSH).map(|(_, file)| file);
+        let (plain, packed) =
+            of_all.fold((0, 0), |(plain, packed), file| (plain + file.plain.len(), packed + file.gzip.len()));
+        let of_operators = PACKED[PUSH].gzip.len();
+        assert!(of_operators <= 3 << 10, "{of_operators} bytes, packed, at the port of operators");
         println!("{plain} bytes, {packed} packed");
         assert!(plain <= 120 << 10, "{plain} bytes");
         assert!(packed <= 36 << 10, "{packed} bytes, packed");
@@ -166,17 +189,20 @@ mod tests {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("page");
         let mut files = 0;
         for file in std::fs::read_dir(folder).expect("it is there") {
-            let text = std::fs::read_to_string(file.expect("a file").path()).expect("text");
-            assert!(PACKED.values().any(|asset| asset.plain.contains(&squeezed(&text))), "{text}");
+            let path = file.expect("a file").path();
+            let text = std::fs::read_to_string(&path).expect("text");
+            let squeezed = squeezed(&path.display().to_string(), &text);
+            assert!(PACKED.values().any(|asset| asset.plain.contains(&squeezed)), "{text}");
             files += 1;
         }
-        assert_eq!(files, 16);
+        assert_eq!(files, 17);
     }
 
     #[test]
     fn only_comments_and_spaces_are_left_out() {
         let source = "// A.\n/** B.\n * C.\n */\n* { a: b; }\n\n  if (c) {\n    d(); // E.\n  }\n/* F. */\n";
-        assert_eq!(squeezed(source), "* { a: b; }\nif (c) {\nd(); // E.\n}\n");
+        assert_eq!(squeezed("a.js", source), "* { a: b; }\nif (c) {\nd(); // E.\n}\n");
+        assert_eq!(squeezed("a.css", "/* A. */\n.b > i, u { c: d; }\n"), ".b > i,u{c:d}\n");
     }
 
     #[test]

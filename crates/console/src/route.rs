@@ -64,6 +64,7 @@ fn router(desk: Desk) -> Router {
     Router::new()
         .route("/", get(assets::front))
         .route("/console.js", get(assets::script))
+        .route("/push.js", get(assets::push))
         .route("/console.css", get(assets::style))
         .route("/favicon.ico", get(assets::icon))
         .route("/plain", get(plain::page))

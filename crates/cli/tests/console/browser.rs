@@ -6,6 +6,7 @@ mod looks;
 mod names;
 mod operators;
 mod pages;
+mod push;
 mod town;
 
 use std::io::Write as _;

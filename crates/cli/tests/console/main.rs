@@ -11,3 +11,6 @@ mod gate;
 #[path = "../house/mod.rs"]
 mod house;
 mod rights;
+#[path = "../templates/site.rs"]
+#[allow(dead_code, reason = "each test program uses its part")]
+mod site;

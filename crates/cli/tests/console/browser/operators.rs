@@ -17,7 +17,7 @@ const TEMPLATES: &str = "resources:
 ";
 
 /// Waits until that is so, in the page.
-async fn shows(browser: &Browser, selector: &str, parts: &[&str]) -> String {
+pub(super) async fn shows(browser: &Browser, selector: &str, parts: &[&str]) -> String {
     let script = format!(
         "return [...document.querySelectorAll({})].map((element) => element.textContent).join('\\n')",
         json!(selector)
@@ -32,11 +32,12 @@ async fn shows(browser: &Browser, selector: &str, parts: &[&str]) -> String {
 }
 
 /// Keeps pictures of what is shown, and says what sticks out or keeps people out.
-async fn faults(browser: &Browser, name: &str, look: Look) -> Vec<String> {
+pub(super) async fn faults(browser: &Browser, name: &str, look: Look) -> Vec<String> {
     browser.keep_picture(name, look).await;
     let mut faults = Vec::new();
     let widths = browser.run("return [document.documentElement.scrollWidth, innerWidth]").await;
-    if widths[0].as_u64() > widths[1].as_u64() {
+    // A narrow page that is too wide is shown smaller, and so all of it is seen.
+    if widths[0].as_u64() > widths[1].as_u64() || widths[1].as_u64() > Some(u64::from(look.width)) {
         faults.push(format!("{name} {look:?}: it is {} wide in {}", widths[0], widths[1]));
     }
     // Without the script the views are looked at in the test of all views, which says so.
