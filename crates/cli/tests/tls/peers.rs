@@ -1,7 +1,19 @@
 //! Peers: the commands of this program, a node below, `openssl s_client`, and grpcio of Python.
 
+use std::sync::Arc;
+
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Bytes;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use lessor_client::Tls;
+use lessor_client::internals::tls::{ClientTls, Connector, Protocol};
+use serde_json::Value;
+use tokio::time::timeout;
+
 use crate::house::certificates::Certificates;
-use crate::house::{House, eventually, everything, page, run};
+use crate::house::etcd::Etcd;
+use crate::house::{AGES, House, eventually, everything, page, run};
 use crate::localhost;
 
 /// Runs a command of this program as a client that shows `name`.
@@ -151,4 +163,72 @@ async fn operators_come_over_tls_and_are_known_by_their_certificates() {
         2
     );
     house.stop().await;
+}
+
+/// Two tasks of one node, which show `root` and have these flags besides: the one that leads, and the other.
+async fn two_tasks(certificates: &Certificates, etcd: &Etcd, more: &[&str]) -> (House, House) {
+    let url = etcd.url();
+    let elected = ["--etcd", &url, "--ttl", "10s", "--authority", "4s", "--keep-alive", "200ms"];
+    let flags = [&elected[..], &["--tls-clients", "ask"], more].concat();
+    let tasks = [certificates.serve("root", &flags).await, certificates.serve("root", &flags).await];
+    let mut leader = None;
+    eventually("one leads, and the other knows", async || {
+        let mut told = Vec::new();
+        for task in &tasks {
+            told.push(pages(certificates, task, "/v1/here").await.2);
+        }
+        leader = told.iter().position(|here| here["leads"] == true);
+        leader.is_some() && told.iter().all(|here| here["leader"].is_string())
+    })
+    .await;
+    let [one, other] = tasks;
+    if leader == Some(0) { (one, other) } else { (other, one) }
+}
+
+/// The code, the task that has made it, and the content of a page, as somebody sees it who shows `web`.
+async fn pages(certificates: &Certificates, task: &House, path: &str) -> (u16, Option<String>, Value) {
+    let [ca, certificate, key] = ["ca.pem", "web.pem", "web.key"].map(|name| certificates.path(name));
+    let tls = ClientTls::load(&Tls::ca_file(ca).identity_files(certificate, key)).unwrap();
+    let connector = Connector::new(Some(Arc::new(tls)), Protocol::Http1);
+    let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build(connector);
+    let asked = async {
+        let response =
+            client.get(format!("https://{}{path}", localhost(task)).parse().unwrap()).await.unwrap();
+        let from = response.headers().get("lessor-from").map(|from| from.to_str().unwrap().to_owned());
+        let code = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (code, from, serde_json::from_slice(&body).unwrap())
+    };
+    timeout(AGES, asked).await.expect("a page in time")
+}
+
+#[tokio::test]
+async fn pages_of_the_leader_come_over_tls_or_not_at_all() {
+    let certificates = Certificates::made().await;
+    let Some(etcd) = Etcd::started().await else { return };
+    let ca = certificates.path("ca.pem");
+    let identity = ["--peer-ca", &ca, "--peer-identity", "spiffe://acme/ns/lessor/sa/root"];
+    let (leader, follower) = two_tasks(&certificates, &etcd, &identity).await;
+    let (code, from, node) = pages(&certificates, &follower, "/v1/node").await;
+    assert_eq!((code, &node["leads"]), (200, &true.into()), "{node}");
+    assert_eq!(from, Some(leader.address().to_string()));
+    for task in [follower, leader] {
+        task.stop().await;
+    }
+    // A leader that shows something else is not believed.
+    let strange = ["--peer-ca", &ca, "--peer-identity", "spiffe://acme/ns/lessor/sa/rome"];
+    for (flags, told) in
+        [(&strange[..], "wanted spiffe://acme/ns/lessor/sa/rome"), (&[], "nobody is believed")]
+    {
+        let (leader, follower) = two_tasks(&certificates, &etcd, flags).await;
+        let (code, _, problem) = pages(&certificates, &follower, "/v1/node").await;
+        assert_eq!(code, 502, "{problem}");
+        let error = problem["error"].as_str().unwrap();
+        let address = leader.address().to_string();
+        assert!(error.contains(told) && error.starts_with(&address), "{error}");
+        assert_eq!(problem["leader"], address.as_str(), "{problem}");
+        for task in [follower, leader] {
+            task.stop().await;
+        }
+    }
 }
