@@ -77,7 +77,7 @@ async fn measure() {
 }
 
 async fn start(history: u64) -> Server {
-    let console = Console { history: Duration::from_secs(history), ..Console::default() };
+    let console = Console { history: Duration::from_secs(history) };
     let options = ServerOptions {
         pages: Some(console.pages()),
         meter: Some(|| processor(ClockId::ThreadCPUTime)),

@@ -13,6 +13,7 @@ use lessor_server::shell::source::DocumentText;
 use serde_json::{Value, json};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
+use super::place::TaskInForce;
 use crate::admin::AdminPort;
 use crate::exit::Exit;
 use crate::office::Office;
@@ -288,7 +289,7 @@ impl<'a> Proposal<'a> {
             return Ok(());
         }
         let behind: Vec<String> =
-            last.iter().filter(|task| task.in_force < number).map(|task| task.describe()).collect();
+            last.iter().filter(|task| task.in_force < number).map(TaskInForce::describe).collect();
         let there = all - behind.len();
         self.say(
             &json!({"outcome": "not_everywhere", "number": number, "tasks": all, "behind": behind}),
