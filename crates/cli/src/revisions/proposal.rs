@@ -38,7 +38,7 @@ pub(super) struct ProposalFlags {
     /// Push although this task refuses it, or is silent: its address, as the refusal says it
     #[arg(long, value_name = "HOST:PORT")]
     despite: Vec<String>,
-    /// What came of it in JSON, on one line: who was faster with all fields that they, you or both have changed, or the number that
+    /// The outcome in JSON, on one line: who was faster with all fields that they, you or both have changed, or the number that
     /// is in force
     #[arg(long)]
     json: bool,

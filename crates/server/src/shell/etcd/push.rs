@@ -46,7 +46,7 @@ pub struct JudgedPush {
     pub revision: Revision,
     /// The difference from what is in force.
     pub delta: Delta,
-    /// What whoever pushes should know.
+    /// Notes for whoever pushes.
     pub notes: Vec<String>,
     texts: Vec<DocumentText>,
     head: StoredHead,

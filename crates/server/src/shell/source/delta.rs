@@ -184,7 +184,7 @@ fn shown(value: Option<FieldValue>) -> Option<String> {
     value.map(|value| value.shown)
 }
 
-/// What `told` says of the fields of all sides, by the nodes that the documents are for.
+/// The words of `told` on the fields of all sides, by the nodes that the documents are for.
 fn documents<T, const N: usize>(
     sides: [&[DocumentText]; N],
     mut told: impl FnMut((FieldPlace, [Option<FieldValue>; N])) -> Option<T>,
