@@ -7,6 +7,7 @@
 //! Nothing here reads a socket or a clock, or knows what a permit is.
 
 mod caller;
+mod caller_id;
 mod command;
 mod counts;
 mod key;
@@ -20,11 +21,12 @@ mod views;
 use std::borrow::Cow;
 use std::time::Duration;
 
+pub use self::caller_id::CallerId;
 pub use self::command::{PoolCommand, PoolRequest};
 pub use self::counts::PoolCounts;
 pub use self::key::PoolGauge;
 pub use self::line::{LONGEST_LINE, PoolLine, PoolLines};
-pub use self::table::{CallerId, NoUnit, PoolTable, PoolUnits};
+pub use self::table::{NoUnit, PoolTable, PoolUnits};
 
 /// The locks that one connection may have, one that it waits for among them.
 pub const LOCKS: usize = 4;

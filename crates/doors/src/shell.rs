@@ -9,14 +9,15 @@ use lessor_client::internals::clock;
 use lessor_proto::Time;
 
 use self::figures::{DoorKind, Figures};
-use self::http::PeerAddress;
 use self::in_force::InForce;
 use self::newcomers::{Greedy, NewKeys, Unleased};
+use self::peer::PeerAddress;
 use crate::claim::{Call, CallAnswer};
 use crate::grant::{GrantKey, Seal, SettledGrants};
 use crate::rls::Bounds;
 use crate::rules::RuleBook;
 
+mod address;
 mod connection;
 mod figures;
 mod http;
@@ -25,15 +26,18 @@ mod leases;
 mod listen;
 mod listener;
 mod newcomers;
+mod peer;
 mod pool;
 mod program;
+mod readiness;
 mod rls;
 mod sockets;
 mod status;
 mod tls;
 
+pub use self::address::{BadAddress, DoorAddress};
 pub use self::in_force::KeyBounds;
-pub use self::listen::{BadAddress, DoorAddress, ListenFault, Listening};
+pub use self::listen::{ListenFault, Listening};
 pub use self::sockets::{HandedSocket, Sockets};
 pub use self::status::{Reach, UsedWindows};
 pub use self::tls::{DoorTls, DoorTlsOptions};

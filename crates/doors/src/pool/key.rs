@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::table::CallerId;
+use super::caller_id::CallerId;
 use crate::name::{Joint, KeyName};
 
 /// The gauge of a key with one number of workers.

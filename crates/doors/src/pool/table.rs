@@ -8,12 +8,9 @@ use hashbrown::HashMap;
 use lessor_proto::Time;
 
 use super::caller::{PoolCaller, PoolWait};
+use super::caller_id::CallerId;
 use super::key::{PoolGauge, PoolKey};
 use super::{LOCKS, PoolAnswer, PoolCommand, PoolCounts, PoolFault, PoolRequest, PoolRules};
-
-/// The number of a connection.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct CallerId(u64);
 
 /// The units of gauges, as the table sees them.
 pub trait PoolUnits {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use lessor_proto::Time;
 
 use super::caller::{PoolLock, PoolWait};
+use super::caller_id::CallerId;
 use super::key::{PoolGauge, PoolKey};
-use super::table::{CallerId, PoolTable};
+use super::table::PoolTable;
 use super::{PoolAnswer, PoolFault};
 
 // === impl PoolTable ===

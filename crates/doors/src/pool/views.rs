@@ -4,8 +4,9 @@ use lessor_proto::Time;
 
 use super::PoolCounts;
 use super::caller::PoolWait;
+use super::caller_id::CallerId;
 use super::key::PoolGauge;
-use super::table::{CallerId, PoolTable};
+use super::table::PoolTable;
 
 // === impl PoolTable ===
 

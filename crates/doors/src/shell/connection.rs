@@ -13,11 +13,11 @@ use lessor_proto::Time;
 use rustix::net::sockopt;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
-use super::http::PeerAddress;
-use super::listener::ConnectionPlace;
+use super::peer::PeerAddress;
 
 /// A connection, and the place that it takes until it is dropped.
 #[derive(Debug)]
@@ -26,6 +26,13 @@ pub(super) struct DoorConnection {
     patience: Patience,
     peer: PeerAddress,
     _place: ConnectionPlace,
+}
+
+/// The place of a connection, and the one among those of strangers, until it is dropped.
+#[derive(Debug)]
+pub(super) struct ConnectionPlace {
+    _all: OwnedSemaphorePermit,
+    _of_strangers: Option<OwnedSemaphorePermit>,
 }
 
 /// The way that the bytes of a connection go.
@@ -52,6 +59,22 @@ struct Patience {
 const SILENCE: Duration = Duration::from_secs(300);
 /// The silence after which a peer is asked whether it is there, and the time until it is asked again.
 const ALIVE: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(10)];
+
+// === impl ConnectionPlace ===
+
+impl ConnectionPlace {
+    pub(super) fn new(
+        all: OwnedSemaphorePermit,
+        of_strangers: Option<OwnedSemaphorePermit>,
+    ) -> ConnectionPlace {
+        ConnectionPlace { _all: all, _of_strangers: of_strangers }
+    }
+
+    /// The same, which is not among those of strangers any more.
+    pub(super) fn of_a_known_peer(self) -> ConnectionPlace {
+        ConnectionPlace { _of_strangers: None, ..self }
+    }
+}
 
 // === impl Patience ===
 

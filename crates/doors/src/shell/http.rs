@@ -1,6 +1,5 @@
 //! The routes over HTTP: the check of proxies, the calls of programs, the rate limit service as JSON, health and figures.
 
-use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,14 +25,15 @@ use tower_layer::Layer as _;
 
 use super::connection::DoorConnection;
 use super::figures::{AnswerLabel, DoorKind};
-use super::listen::Readiness;
 use super::listener::DoorListener;
+use super::peer::PeerAddress;
+use super::readiness::Readiness;
 use super::rls::RlsOutcome;
 use super::{Asked, Doors};
 use crate::check::{ProgramRequest, Settlement, WebAnswer};
 use crate::malformed::Malformed;
 use crate::rls::json;
-use crate::web::{Trusted, WebPeer, WebRequest};
+use crate::web::{WebPeer, WebRequest};
 
 /// The bytes that a body may have.
 const BODY_BYTES: usize = 64 << 10;
@@ -56,32 +56,8 @@ pub(super) struct Routed {
     pub(super) requires_certificates: bool,
 }
 
-/// The peer of a connection.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
-pub(super) struct PeerAddress {
-    /// The address; absent: it came over a socket of the file system.
-    pub(super) address: Option<IpAddr>,
-    /// The user at the other end of such a socket, as the system says.
-    pub(super) user: Option<u32>,
-    /// Whether it has shown a certificate that is believed.
-    pub(super) is_certified: bool,
-}
-
 /// The pages of probes, who have no certificate.
 const PROBES: [&str; 3] = ["/healthcheck", "/healthz", "/readyz"];
-
-// === impl PeerAddress ===
-
-impl PeerAddress {
-    pub(super) fn at(address: IpAddr) -> PeerAddress {
-        PeerAddress { address: Some(address), ..PeerAddress::default() }
-    }
-
-    /// Whether it is one of those that the rules trust, or has shown a certificate.
-    fn is_trusted(self, trusted: &Trusted) -> bool {
-        self.is_certified || trusted.contains(self.address)
-    }
-}
 
 pub(super) fn routes(routed: Routed) -> Router {
     Router::new()

@@ -1,40 +1,24 @@
-//! Addresses of doors, on TCP and as sockets of a file system, and the services behind them.
+//! Doors that are open: the services behind their addresses, and how they end.
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_client::internals::clock;
 use lessor_envoy_proto::rate_limit_service_server::RateLimitServiceServer;
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tonic_health::server::HealthReporter;
 
 use super::Doors;
+use super::address::DoorAddress;
 use super::http::{self, Routed, routes};
 use super::listener::{DoorListener, DoorPlaces};
 use super::pool::{self, PoolDoor};
+use super::readiness::{Phase, Readiness};
 use super::rls::RlsService;
 use super::sockets::Sockets;
 use super::tls::{DoorTls, PortTls};
-
-/// The address of a door: `HOST:PORT`, or `unix:PATH`.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum DoorAddress {
-    /// A port.
-    Port(SocketAddr),
-    /// A socket in the file system.
-    Path(PathBuf),
-}
-
-/// A text that is no address of a door.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{0:?} is no address; wanted HOST:PORT with the number of an interface, or unix:PATH")]
-pub struct BadAddress(String);
 
 /// A door that cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -59,64 +43,12 @@ pub struct Listening {
     tls: [Option<Arc<DoorTls>>; 2],
 }
 
-/// Whether requests are welcome, and when to end.
-#[derive(Clone, Debug)]
-pub(super) struct Readiness(watch::Sender<Phase>);
-
-/// The phase of doors.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
-    /// Requests are welcome.
-    Serving,
-    /// They are answered, and those who look after their proxies hear that there is an end.
-    Leaving,
-    /// Requests that are under way are answered, and no others come.
-    Ended,
-}
-
 /// The interval at which a silent connection of HTTP/2 is pinged, and the time that it has for its answer.
 const KEEP_ALIVE: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(10)];
 /// The time for which connections are still taken after health has said that there is an end.
 const NOTICE: Duration = Duration::from_secs(1);
 /// Requests under way on one connection.
 const STREAMS: u32 = 1_000;
-
-// === impl DoorAddress ===
-
-impl FromStr for DoorAddress {
-    type Err = BadAddress;
-
-    fn from_str(text: &str) -> Result<DoorAddress, BadAddress> {
-        match text.strip_prefix("unix:") {
-            Some("") => Err(BadAddress(text.to_owned())),
-            Some(path) => Ok(DoorAddress::Path(path.into())),
-            None => text.parse().map(DoorAddress::Port).map_err(|_| BadAddress(text.to_owned())),
-        }
-    }
-}
-
-impl fmt::Display for DoorAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DoorAddress::Port(address) => address.fmt(f),
-            DoorAddress::Path(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
-}
-
-// === impl Readiness ===
-
-impl Readiness {
-    pub(super) fn is_serving(&self) -> bool {
-        *self.0.borrow() == Phase::Serving
-    }
-
-    pub(super) async fn ended(self) {
-        let mut changes = self.0.subscribe();
-        // The sender is here, so there is one.
-        let _ = changes.wait_for(|phase| *phase == Phase::Ended).await;
-    }
-}
 
 // === impl Listening ===
 
@@ -127,7 +59,7 @@ impl Listening {
         Listening {
             doors,
             connections,
-            readiness: Readiness(watch::Sender::new(Phase::Serving)),
+            readiness: Readiness::serving(),
             health: HealthReporter::new(),
             services: JoinSet::new(),
             bound: Vec::new(),
@@ -240,11 +172,11 @@ impl Listening {
     pub async fn drain(mut self, longest: Duration) -> bool {
         let began = clock::now();
         self.health.set_not_serving::<RateLimitServiceServer<RlsService>>().await;
-        self.readiness.0.send_replace(Phase::Leaving);
+        self.readiness.enter(Phase::Leaving);
         clock::sleep_until(began + NOTICE.min(longest / 10)).await;
         // While they are open: another process may take the place from here on.
         self.sockets.remove();
-        self.readiness.0.send_replace(Phase::Ended);
+        self.readiness.enter(Phase::Ended);
         let deadline = began + longest;
         let all = async { while self.services.join_next().await.is_some() {} };
         tokio::select! {

@@ -15,8 +15,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::Doors;
-use super::connection::{DoorBytes, DoorConnection};
-use super::http::PeerAddress;
+use super::connection::{ConnectionPlace, DoorBytes, DoorConnection};
+use super::peer::PeerAddress;
 use super::tls::PortTls;
 
 #[cfg(test)]
@@ -52,13 +52,6 @@ pub(super) enum DoorSocket {
     Unix(UnixListener),
 }
 
-/// The place of a connection, and the one among those of strangers, until it is dropped.
-#[derive(Debug)]
-pub(super) struct ConnectionPlace {
-    _all: OwnedSemaphorePermit,
-    _of_strangers: Option<OwnedSemaphorePermit>,
-}
-
 /// A connection as it comes in.
 #[derive(Debug)]
 enum Arrival {
@@ -79,15 +72,6 @@ impl DoorPlaces {
         let places = places.clamp(1, Semaphore::MAX_PERMITS);
         let semaphore = |places| Arc::new(Semaphore::new(places));
         DoorPlaces { all: semaphore(places), strangers: semaphore((places / 4).max(1)) }
-    }
-}
-
-// === impl ConnectionPlace ===
-
-impl ConnectionPlace {
-    /// The same, which is not among those of strangers any more.
-    fn of_a_known_peer(self) -> ConnectionPlace {
-        ConnectionPlace { _of_strangers: None, ..self }
     }
 }
 
@@ -152,7 +136,7 @@ impl DoorListener {
                 self.doors.figures.turned_away();
                 continue;
             };
-            let place = ConnectionPlace { _all: place, _of_strangers: strangers };
+            let place = ConnectionPlace::new(place, strangers);
             let bytes = match (stream, &self.tls) {
                 (Ok(stream), Some(tls)) => {
                     self.shake(stream, tls.clone(), (peer, place));

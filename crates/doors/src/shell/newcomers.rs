@@ -11,8 +11,8 @@ use hashbrown::HashMap;
 use lessor_proto::Time;
 use smallvec::{SmallVec, smallvec};
 
-use super::http::PeerAddress;
 use super::in_force::{InForce, Opened};
+use super::peer::PeerAddress;
 use crate::claim::{Ask, Call, Leases, Mode, Standing, Verdict};
 use crate::rules::{Limit, LimitKind};
 

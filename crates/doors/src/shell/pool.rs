@@ -21,8 +21,8 @@ use self::units::{HeldUnit, PoolGauges};
 use super::Doors;
 use super::connection::DoorConnection;
 use super::figures::{AnswerLabel, DoorKind};
-use super::listen::Readiness;
 use super::listener::DoorListener;
+use super::readiness::Readiness;
 use crate::pool::{CallerId, PoolAnswer, PoolFault, PoolGauge, PoolLine, PoolLines, PoolRules, PoolTable};
 
 /// The bytes by which it is known that a peer speaks: a line may be as short as this.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use lessor_client::internals::clock;
 
 use super::figures::DoorKind;
-use super::http::PeerAddress;
 use super::in_force::InForce;
+use super::peer::PeerAddress;
 use super::{Asked, Doors};
 use crate::check::{self, ProgramAnswer, ProgramRequest, Settlement, WebAnswer};
 use crate::claim::{Ask, Leases, Overall};

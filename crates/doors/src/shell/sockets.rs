@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 
-use super::listen::DoorAddress;
+use super::address::DoorAddress;
 use super::listener::DoorSocket;
 
 /// The sockets of the doors of a process.
