@@ -39,6 +39,7 @@ pub mod state;
 mod stream;
 mod switch;
 mod tls;
+mod wall_date;
 mod watched;
 
 pub use self::address_budget::AddressLimits;

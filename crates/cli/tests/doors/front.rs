@@ -194,6 +194,11 @@ impl Door {
     }
 }
 
+/// An address at a port that is free, or was a moment ago.
+pub(crate) fn free_address() -> String {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
 /// The answer of a service to hits of these descriptors, each of which is one entry.
 pub(crate) async fn ask(
     service: &mut RateLimitServiceClient<Channel>,

@@ -1,13 +1,13 @@
 //! Records of overrides, as they are made and as they are listed: by whoever writes them down at etcd, a task or a command.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use lessor_client::internals::clock;
 use serde_json::{Value, json};
 
 use super::random;
 use crate::overrides::{Override, OverrideAct};
 use crate::revision::{BadRevision, RevisionAuthor};
+use crate::shell::wall_date::wall_date;
 
 /// The record of an override for so many seconds from now on, under an id that is drawn.
 #[must_use]
@@ -16,7 +16,7 @@ pub fn record(act: OverrideAct, by: RevisionAuthor, reason: &str, seconds: u64) 
         id: format!("{:08x}", random::number() >> 32),
         act,
         by,
-        at: humantime::format_rfc3339_millis(date()).to_string(),
+        at: humantime::format_rfc3339_millis(wall_date()).to_string(),
         seconds,
         ..Override::for_reason(reason)
     }
@@ -25,7 +25,7 @@ pub fn record(act: OverrideAct, by: RevisionAuthor, reason: &str, seconds: u64) 
 /// The row of an override as its author wrote it: the time that it has left is by a clock that may err.
 #[must_use]
 pub fn row(it: &Override) -> Value {
-    let age = humantime::parse_rfc3339(&it.at).ok().and_then(|began| date().duration_since(began).ok());
+    let age = humantime::parse_rfc3339(&it.at).ok().and_then(|began| wall_date().duration_since(began).ok());
     let left = Duration::from_secs(it.seconds).saturating_sub(age.unwrap_or_default());
     json!({
         "id": it.id,
@@ -50,8 +50,4 @@ pub fn listing(all: Vec<Result<Override, BadRevision>>) -> Value {
         }
     }
     json!({"place": "etcd", "overrides": rows, "faults": faults})
-}
-
-fn date() -> SystemTime {
-    SystemTime::UNIX_EPOCH + clock::wall().since_epoch
 }

@@ -1,12 +1,12 @@
 //! A plan as a push shows it: that it is of these documents, against what is in force, and not of too long ago.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use lessor_client::internals::clock;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
 use crate::revision::RevisionDocument;
+use crate::shell::wall_date::wall_date;
 
 /// The part of a plan by which it is known again.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -89,7 +89,7 @@ impl PlannedPush {
         if self.base != head {
             return Err(StalePlan::Overtaken { base: self.base, head });
         }
-        let now = SystemTime::UNIX_EPOCH + clock::wall().since_epoch;
+        let now = wall_date();
         let made = humantime::parse_rfc3339(&self.at).ok().filter(|&at| at <= now + AHEAD);
         let made = made.ok_or_else(|| StalePlan::Date(self.at.clone()))?;
         let age = now.duration_since(made).unwrap_or_default();

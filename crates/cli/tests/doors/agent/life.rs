@@ -1,21 +1,14 @@
 //! The life of an agent without its server, and what is leased through it on its host.
 
-use std::net::TcpListener;
-
 use lessor_client::Client;
 
 use super::{agent, check, id, readiness, rules};
-use crate::front::{Door, Front, http};
+use crate::front::{Door, Front, free_address, http};
 use crate::house::{House, eventually, lessor, run};
-
-/// A port that is free, or was a moment ago.
-fn port() -> String {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
-}
 
 #[tokio::test]
 async fn an_agent_starts_before_its_server_and_says_so() {
-    let (server, folder) = (port(), tempfile::tempdir().unwrap());
+    let (server, folder) = (free_address(), tempfile::tempdir().unwrap());
     let file = folder.path().join("doors.yaml");
     let text = rules("3/1h").replace("wait: 30s", "wait: 10ms");
     std::fs::write(&file, &text).unwrap();

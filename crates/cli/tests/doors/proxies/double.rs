@@ -1,7 +1,6 @@
 //! Proxies of others, as they are, with the recipes of configs/doors.
 
 use std::io::Write;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -11,6 +10,7 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
+use crate::front::free_address;
 use crate::house::etcd::{is_there, said};
 use crate::house::{AGES, eventually, repository_file};
 
@@ -92,7 +92,7 @@ impl Double {
         for _ in 0..5 {
             let directory = tempfile::tempdir().unwrap();
             // Another process may have it by then, and another one is tried.
-            let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+            let address = free_address();
             let mut texts: Vec<String> = self.files.iter().map(|file| text(file)).collect();
             let port = address.rsplit(':').next().unwrap();
             let at = format!("{}{port}", self.serves.trim_end_matches(|it: char| it.is_ascii_digit()));

@@ -1,6 +1,5 @@
 //! Envoy itself: its recipe, and each way that it has of asking and of taking an answer.
 
-use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
 use lessor_envoy_proto::rate_limit_service_client::RateLimitServiceClient;
@@ -16,7 +15,7 @@ use tonic::{Request, Response, Status};
 
 use super::Service;
 use super::double::{Double, Place, fetched};
-use crate::front::{Answer, Front, http};
+use crate::front::{Answer, Front, free_address, http};
 use crate::house::{binary, eventually};
 
 /// A limit for each of the ways, an hour long, so that no test depends on how long it takes.
@@ -94,11 +93,6 @@ pub(crate) fn port(address: &str) -> String {
     format!("port_value: {}", address.rsplit(':').next().unwrap())
 }
 
-/// A port that is free, or was a moment ago.
-fn free() -> String {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
-}
-
 #[tokio::test]
 async fn its_recipe_keeps_a_limit_of_each_address() {
     let double = Double::new(fetched("envoy"), "port_value: 10000", &["configs/doors/envoy.yaml"], command)
@@ -141,7 +135,7 @@ async fn it_asks_and_takes_answers_in_each_of_its_ways() {
     let front = Front::open(RULES, "").await;
     let door = front.door(&[]).await;
     let recorder = Recorder::new(door.service().await);
-    let [strict, connections] = [free(), free()];
+    let [strict, connections] = [free_address(), free_address()];
     let proxy = double
         .run(&[
             ("port_value: 8081", &port(&recorder.serve().await)),

@@ -10,9 +10,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
-use lessor_client::internals::clock;
 use serde_json::{Map, Value};
 use tracing::{error, info};
 
@@ -22,6 +20,7 @@ use crate::access::bearer;
 use crate::shell::admin_calls::ActName;
 use crate::shell::caller::Caller;
 use crate::shell::source;
+use crate::shell::wall_date::wall_date;
 
 /// The audit log of a server.
 #[derive(Debug)]
@@ -193,7 +192,7 @@ impl AuditEntry {
 
     /// The line that says what has become of it.
     pub(super) fn line(&self, outcome: &str, problem: Option<&ActProblem>) -> String {
-        let date = SystemTime::UNIX_EPOCH + clock::wall().since_epoch;
+        let date = wall_date();
         let mut line = self.caller.origin();
         let mut put = |name: &str, value: Value| drop(line.insert(name.to_owned(), value));
         put("time", humantime::format_rfc3339_millis(date).to_string().into());

@@ -1,11 +1,10 @@
 //! The acts about the templates at etcd: a push through this task, which knows who makes it; and who keeps everybody from one.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::header;
 use axum::http::request::Parts;
-use lessor_client::internals::clock;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -20,6 +19,7 @@ use crate::shell::etcd::{PushFault, PushOrder, RevisionStore, StoreFault};
 use crate::shell::http::PlanBodyDocument;
 use crate::shell::planned::{PlannedPush, StalePlan};
 use crate::shell::source::{self, DocumentText};
+use crate::shell::wall_date::wall_date;
 
 /// A push that is wanted, as it is said.
 #[derive(Deserialize)]
@@ -233,7 +233,7 @@ impl Acts {
         (message, time): (&str, Duration),
         operator: &Operator,
     ) -> Result<Value, ActProblem> {
-        let until = SystemTime::UNIX_EPOCH + clock::wall().since_epoch + time;
+        let until = wall_date() + time;
         let until = humantime::format_rfc3339_seconds(until).to_string();
         let by = self.author(operator).name;
         let freeze = PushFreeze { form: FORM, by, message: message.trim().to_owned(), until };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use lessor_client::internals::clock;
 use lessor_proto::message::{Ask, HolderKind, Limits, LookKind, Report};
@@ -17,6 +17,7 @@ use crate::node::PlanScan;
 use crate::plan::{NodeForecast, NodePlan, Plan, PlanChange, SupplyForecast};
 use crate::repository::{Glob, Kind, Repository};
 use crate::revision::{self, Revision, RevisionDocument};
+use crate::shell::wall_date::wall_date;
 use crate::shell::{random, source};
 
 /// A request for a plan.
@@ -130,8 +131,7 @@ impl Driver {
         let mut plan = Plan::of(forecasts, levels);
         plan.digest = Plan::digest_of(request.documents.iter().map(|(document, _)| document)).to_string();
         plan.base = self.base();
-        plan.at =
-            humantime::format_rfc3339_seconds(SystemTime::UNIX_EPOCH + clock::wall().since_epoch).to_string();
+        plan.at = humantime::format_rfc3339_seconds(wall_date()).to_string();
         plan.took_seconds = clock::now().since(began).as_secs_f64();
         for (why, ways) in
             [("silent", seen.silent), ("cannot be asked", seen.cannot_be_asked), ("left out", seen.left_out)]

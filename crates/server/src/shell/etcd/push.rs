@@ -1,9 +1,8 @@
 //! A push on its way into the store: judged by every task that lives, and put in force unless somebody was faster.
 
 use std::fmt;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use lessor_client::internals::clock;
 use serde::Serialize;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
@@ -13,6 +12,7 @@ use crate::revision::{
 };
 use crate::shell::random;
 use crate::shell::source::{Delta, DocumentText, ThreeWay};
+use crate::shell::wall_date::wall_date;
 
 /// A push that is wanted.
 #[derive(Clone, Debug)]
@@ -195,7 +195,7 @@ impl RevisionStore {
             number: next_number(&order, number, &tasks)?,
             parent: number,
             parent_digest: head.head.map(|head| head.digest),
-            at: humantime::format_rfc3339_seconds(date()).to_string(),
+            at: humantime::format_rfc3339_seconds(wall_date()).to_string(),
             documents,
             by: order.by,
             message: order.message,
@@ -252,7 +252,7 @@ impl RevisionStore {
         };
         let sides = ThreeWay::of(before, &self.texts_of(&theirs).await?, mine);
         let at = humantime::parse_rfc3339(&theirs.at).ok();
-        let age_seconds = at.and_then(|at| date().duration_since(at).ok()).unwrap_or_default().as_secs();
+        let age_seconds = at.and_then(|at| wall_date().duration_since(at).ok()).unwrap_or_default().as_secs();
         Ok(PushFault::Lost(Box::new(LostPush { base, theirs, age_seconds, sides })))
     }
 
@@ -332,8 +332,4 @@ fn next_number(order: &PushOrder, head: u64, tasks: &[TaskReport]) -> Result<u64
         Some(first) => Ok(first),
         None => Ok(next),
     }
-}
-
-fn date() -> SystemTime {
-    SystemTime::UNIX_EPOCH + clock::wall().since_epoch
 }
