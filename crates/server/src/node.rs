@@ -58,7 +58,7 @@ use self::domains::Sharing;
 pub use self::doubt::LearningTimes;
 use self::doubt::told;
 pub use self::explain::{
-    BandLevel, BandShare, Division, Explanation, HolderExplanation, LeaseAbove, NotExplained,
+    BandLevel, BandShare, BoundWords, Division, Explanation, HolderExplanation, LeaseAbove, NotExplained,
 };
 use self::holder_streams::HolderStreams;
 use self::names::Names;

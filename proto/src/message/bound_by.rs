@@ -99,6 +99,78 @@ impl BoundBy {
         }
     }
 
+    /// The one of that name; none of a later version.
+    #[must_use]
+    pub fn named(name: &str) -> Option<BoundBy> {
+        BoundBy::ALL.into_iter().find(|by| by.as_str() == name)
+    }
+
+    /// The bound in words, as people are told it: "it is bound by …".
+    #[must_use]
+    pub fn what(self) -> &'static str {
+        match self {
+            BoundBy::Wants => "its own wants: it gets all that it asks for",
+            BoundBy::Level => {
+                "the level: everybody of its priority gets so much at the most, each by its weight"
+            }
+            BoundBy::Band => "greater priorities: they want all that there is",
+            BoundBy::Static => "the template: STATIC gives everybody no more than its capacity",
+            BoundBy::Turn => "whole units: its turn for one more has not come",
+            BoundBy::OthersOut => {
+                "leases of others that are above their shares: what they were told to give back they have not yet"
+            }
+            BoundBy::KeptFree => "what is kept free for others that wait for what is theirs",
+            BoundBy::Ghost => "what leaders before this one left out to holders that have not shown it",
+            BoundBy::Mark => "the mark: more is granted when a larger one is written for successors",
+            BoundBy::LeaseAbove => {
+                "the lease of this node from the one above: there is none, or it is of nothing"
+            }
+            BoundBy::Debt => "a cut: more is out than the capacity, and nobody grows before that is over",
+            BoundBy::Learning => {
+                "the server learns what is out from before its start, and grants no more than was there"
+            }
+            BoundBy::Claim => "what it has from a leader before this one: it is told nothing else yet",
+            BoundBy::LegacyFraction => {
+                "legacy_max_fraction: clients without incarnation have no more than that together"
+            }
+            BoundBy::Superseded => "another life of the same id: this one has not been heard of since",
+            BoundBy::OtherKind => {
+                "the other kind: units a second and units in use do not mix while something of before is out"
+            }
+            BoundBy::Recall => "a recall: an operator, or rules of access, took it back",
+            BoundBy::NoTemplate => "no template covers the resource any more",
+            BoundBy::Override => "an override: an operator has frozen the resource, or drained this holder",
+        }
+    }
+
+    /// The things that would let it be more, or what to wait for.
+    #[must_use]
+    pub fn remedy(self) -> &'static str {
+        match self {
+            BoundBy::Wants => "nothing has to be done, unless it wants more",
+            BoundBy::Level => "more capacity, fewer wants of others, or a greater priority for it",
+            BoundBy::Band => {
+                "more capacity than those want, fewer wants of theirs, or a greater priority for it"
+            }
+            BoundBy::Static => "more capacity in the template, or an algorithm that shares",
+            BoundBy::Turn => "wait for the turn, or give it more capacity",
+            BoundBy::OthersOut => "wait: it is over when they have reported, or their leases have ended",
+            BoundBy::KeptFree => "wait: they are served first",
+            BoundBy::Ghost => "wait until the last of those leases has certainly ended",
+            BoundBy::Mark => "wait a moment; if it lasts, look at etcd, or at the state directory",
+            BoundBy::LeaseAbove => "look at the node above, and at the way there",
+            BoundBy::Debt => "wait: it is over when holders have given back, or after a lease at the latest",
+            BoundBy::Learning => "wait until it has learnt",
+            BoundBy::Claim => "wait until that has ended, or is claimed",
+            BoundBy::LegacyFraction => "a larger legacy_max_fraction, or a client that draws an incarnation",
+            BoundBy::Superseded => "if both live, give each an id of its own",
+            BoundBy::OtherKind => "wait until the leases of before have ended",
+            BoundBy::Recall => "`lessor admin recall` lists recalls, and --lift ends one",
+            BoundBy::NoTemplate => "a template that matches its name",
+            BoundBy::Override => "`lessor overrides` lists them, and `lessor lift` ends one",
+        }
+    }
+
     /// As it stands in a lease; absent: it is of a later version.
     pub(super) fn from_wire(number: i32) -> Option<BoundBy> {
         let number = wire::lease::BoundBy::try_from(number).ok()?;
@@ -148,5 +220,15 @@ mod tests {
         let names: std::collections::BTreeSet<_> = BoundBy::ALL.iter().map(|by| by.as_str()).collect();
         assert_eq!((numbers.len(), names.len()), (BoundBy::ALL.len(), BoundBy::ALL.len()));
         assert_eq!(BoundBy::from_wire(1_000), None);
+    }
+
+    #[test]
+    fn every_reason_has_a_name_and_words_of_its_own() {
+        for by in BoundBy::ALL {
+            assert_eq!(BoundBy::named(by.as_str()), Some(by));
+            assert!(![by.what(), by.remedy()].iter().any(|words| words.is_empty() || words.ends_with('.')));
+        }
+        let words: std::collections::BTreeSet<_> = BoundBy::ALL.iter().map(|by| by.what()).collect();
+        assert_eq!((words.len(), BoundBy::named("the_weather")), (BoundBy::ALL.len(), None));
     }
 }

@@ -1,5 +1,7 @@
 //! Explanations for operators: what a resource is divided by, and why one holder gets what it gets.
 
+use std::collections::BTreeMap;
+
 use lessor_proto::message::{BoundBy, HolderKind};
 use lessor_proto::{ClientId, Epoch, ResourceId, Time};
 
@@ -35,6 +37,18 @@ pub struct Explanation {
     pub held_back_seconds: Option<f64>,
     /// The overrides that are about the resource, or drain that holder there.
     pub overrides: Vec<OverrideStatus>,
+    /// The words for each bound that is named above.
+    pub words: BTreeMap<&'static str, BoundWords>,
+}
+
+/// A bound in words, for those who show it to people.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "shell", derive(serde::Serialize))]
+pub struct BoundWords {
+    /// The bound.
+    pub what: &'static str,
+    /// The things that would let it be more, or what to wait for.
+    pub remedy: &'static str,
 }
 
 /// The lease of a node from the one above.
@@ -106,6 +120,8 @@ impl Node {
         {
             lives.iter_mut().for_each(|life| life.bound_by = by);
         }
+        let above = self.lease_above(id);
+        let words = words_of(&lives, above.as_ref());
         let found = self.resources.get(id).ok_or_else(|| NotExplained::NoResource(id.to_string()))?;
         Ok(Explanation {
             schema: Explanation::SCHEMA,
@@ -115,10 +131,11 @@ impl Node {
             later_config: self.later_config(),
             resource: self.row(now, found),
             division: found.division(),
-            above: self.lease_above(id),
+            above,
             lives,
             held_back_seconds: held_back.map(|until| until.since(now).as_secs_f64()),
             overrides: self.orders.overrides.status_about(now, id, kind.zip(holder)),
+            words,
         })
     }
 
@@ -134,6 +151,13 @@ impl Node {
             fault: session.fault(id).map(ToString::to_string),
         })
     }
+}
+
+/// The words for each bound that is named there.
+fn words_of(lives: &[HolderExplanation], above: Option<&LeaseAbove>) -> BTreeMap<&'static str, BoundWords> {
+    let here = lives.iter().flat_map(|life| life.also.iter().copied().chain([life.bound_by]));
+    let named = here.chain(above.and_then(|above| BoundBy::named(above.bound_by?)));
+    named.map(|by| (by.as_str(), BoundWords { what: by.what(), remedy: by.remedy() })).collect()
 }
 
 /// The kind of a holder, as explanations name it.

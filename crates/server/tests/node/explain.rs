@@ -58,6 +58,10 @@ fn a_leaf_says_what_binds_its_lease_and_the_root_explains_the_leaf() {
     let below = explain(&mut village, 1, "c0").expect("it holds some");
     assert_eq!(life(&below), (Some(CAPACITY / 2.0), BoundBy::Level));
     assert!(below.lives[0].also.contains(&BoundBy::LeaseAbove), "{below:#?}");
+    // Each bound that is named has its words, and no other.
+    let named: Vec<_> = below.words.keys().copied().collect();
+    assert_eq!(named, ["lease_above", "level"], "{below:#?}");
+    assert_eq!(below.words["level"].what, BoundBy::Level.what());
     let above = below.above.expect("its capacity is a lease");
     assert_eq!((above.bound_by, above.fault), (Some("level"), None));
     let at_root = explain(&mut village, 0, &above.holder).expect("the leaf holds some");
