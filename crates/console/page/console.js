@@ -1,106 +1,148 @@
 // The console: views by the address, one stream of changes, and what is said of both.
 
+const VIEWS = {
+  tree: ['Tree', openTree], r: ['Resource', openResource], domains: ['Domains', openDomains], findings: ['Findings', openFindings],
+  overrides: ['Overrides', openOverrides], tiers: ['Tiers', openTiers], history: ['History', openHistory], plan: ['Plan', openPlan],
+};
 
-const VIEWS = { tree: openTree, r: openResource, domains: openDomains, findings: openFindings, tiers: openTiers, overrides: openOverrides, history: openHistory, plan: openPlan, check: openPlan };
-const NAMES = [['tree', 'Tree'], ['domains', 'Domains'], ['findings', 'Findings'], ['overrides', 'Overrides'], ['tiers', 'Tiers'], ['history', 'History'], ['plan', 'Plan']];
-
-const [main, nav, pulse, pulseText, foot, spoken, button] = ['main', 'nav', 'pulse', 'pulse-text', 'foot', 'spoken', 'pause'].map((id) => document.getElementById(id));
-const badge = h('span', { class: 'badge', hidden: true });
-const links = new Map(NAMES.map(([view, name]) => [view, h('a', { href: `#/${view}` }, name, view === 'findings' && badge)]));
-nav.append(...links.values());
+const [main, nav, pulse, pulseText, foot, spoken, pause] = ['main', 'nav', 'pulse', 'pulse-text', 'foot', 'spoken', 'pause'].map((id) => document.getElementById(id));
+const badge = h('span.badge', { hidden: true });
+const links = Object.entries(VIEWS).filter(([view]) => view !== 'r')
+  .map(([view, [name]]) => h('a', { href: `#/${view}` }, name, view === 'findings' && badge));
+nav.append(...links);
 
 let view = null;
 let shown = '';
+
+/** The place of a view: a headline with a sentence below it, what has failed, and what the view adds. It ends when the next begins. */
+function newPage(name) {
+  view?.end();
+  const end = new AbortController();
+  const { signal } = end;
+  const [headline, lead, problem] = [h('h1'), h('p.lead'), h('p.problem', { role: 'alert', hidden: true })];
+  const title = h('div.title', headline, lead);
+  const faults = new Map();
+  main.replaceChildren(title, problem);
+  view = {
+    name, title, signal,
+    end: () => end.abort(),
+    add: (...parts) => { if (!signal.aborted) fill(main, parts); },
+    head(first, second = '') {
+      say(headline, first);
+      say(lead, second);
+    },
+    /** Calls what may fail. What it fails by is shown until it succeeds. */
+    async attempt(act) {
+      try {
+        await act(signal);
+        faults.delete(act);
+      } catch (fault) {
+        faults.set(act, fault.message);
+      }
+      problem.hidden = !faults.size;
+      say(problem, [...new Set(faults.values())].join('\n'));
+    },
+    /** Calls it again and again, but for when the page is hidden or paused. */
+    async every(interval, act) {
+      for (; !signal.aborted; await rest(interval, signal)) if (!document.hidden && !paused) await this.attempt(act);
+    },
+    listen: (listener) => listen(listener, signal),
+  };
+  return view;
+}
 
 /** The view that the address names: `#/r/NAME?query`. */
 function address() {
   const [path, query = ''] = location.hash.replace(/^#\/?/, '').split(/\?(.*)/s);
   const [name, ...rest] = path.split('/');
-  let of;
+  let of = '';
   try {
-    of = rest.length ? decodeURIComponent(rest.join('/')) : undefined;
+    of = decodeURIComponent(rest.join('/'));
   } catch {
-    of = undefined;
+    // It is no name.
   }
   return { name: name in VIEWS && (name !== 'r' || of) ? name : 'tree', of, query: new URLSearchParams(query) };
 }
 
 function route() {
   const { name, of, query } = address();
-  const key = `${name}/${of ?? ''}`;
+  const key = `${name}/${of}`;
   // The simulator writes its own state into the address.
   if (key === shown && name === 'tiers') return;
   const isFirst = !shown;
   shown = key;
-  view?.close();
-  main.replaceChildren();
-  attr(main, 'data-view', name);
-  view = VIEWS[name](main, of, query);
-  for (const [link, element] of links) {
-    if (link === name || (name === 'r' && link === 'tree') || (name === 'check' && link === 'plan')) element.setAttribute('aria-current', 'page');
+  attr(main, { 'data-view': name });
+  const [title, open] = VIEWS[name];
+  open(newPage(name === 'r' ? plain(of) : title), of, query);
+  for (const element of links) {
+    if (element.hash === `#/${name === 'r' ? 'tree' : name}`) element.setAttribute('aria-current', 'page');
     else element.removeAttribute('aria-current');
   }
-  nav.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
-  title();
+  nav.querySelector('[aria-current]').scrollIntoView({ block: 'nearest', inline: 'center' });
+  entitle();
   if (!isFirst) {
     main.focus({ preventScroll: true });
     scrollTo(0, 0);
   }
 }
 
-function title() {
-  document.title = `${view?.title ?? 'Lessor'} · ${plain(live.node?.node ?? 'Lessor')}`;
+function entitle() {
+  document.title = `${view.name} · ${plain(live.node?.node ?? 'Lessor')}`;
 }
 
-const PULSES = { connecting: 'connecting', live: 'live', late: 'late', gone: 'away', paused: 'paused', denied: 'not allowed' };
-let before = '';
+const PULSES = { gone: 'away', denied: 'not allowed' };
+let before = 'connecting';
 
 function update() {
-  const { node, state } = live;
-  attr(pulse, 'data-state', state);
-  const path = node ? (node.path ?? [node.node]).map(plain).join(' › ') : '';
-  say(pulseText, state === 'live' && node ? `${path} · ${node.leads && !live.from ? 'leads' : 'follows'}` : `${path ? `${path} · ` : ''}${PULSES[state]}`);
-  pulse.title = live.why;
+  const { node, state, why, from } = live;
+  const path = node && (node.path ?? [node.node]).map(plain).join(' › ');
+  attr(pulse, { 'data-state': state, title: why });
+  say(pulseText, dots(path, state !== 'live' ? PULSES[state] ?? state : node.leads && !from ? 'leads' : 'follows'));
   if (state !== before) {
-    const words = { live: before && before !== 'connecting' ? 'The server answers again.' : '', gone: `The server is away: ${live.why}.`, late: `The server is late: ${live.why}.`, paused: 'Paused.', denied: '' };
+    const words = { live: before !== 'connecting' && 'The server answers again.', gone: `The server is away: ${why}.`, late: `The server is late: ${why}.`, paused: 'Paused.' };
     if (words[state]) say(spoken, words[state]);
     before = state;
-    attr(document.body, 'data-state', state);
+    attr(document.body, { 'data-state': state });
     if (state === 'denied') askForToken();
   }
-  const wrong = live.findings.filter((found) => found.severity !== 'note').length;
-  badge.hidden = !wrong;
-  say(badge, String(wrong));
-  attr(badge, 'aria-label', `${wrong} to see to`);
+  const many = wrong().length;
+  badge.hidden = !many;
+  say(badge, String(many));
+  attr(badge, { 'aria-label': `${many} to see to` });
   if (node) {
-    say(foot, `Lessor ${node.version}${node.commit ? ` (${node.commit.slice(0, 9)})` : ''} · epoch ${node.epoch}${node.leads ? ` · leading for ${time(node.leading_seconds)}` : ''}${node.is_of_operators ? ' · port of operators' : ''}${live.from ? ` · from ${live.from}, which leads` : ''}`);
+    say(foot, dots(`Lessor ${node.version}${node.commit ? ` (${node.commit.slice(0, 9)})` : ''}`, `epoch ${node.epoch}`,
+      node.leads && `leading for ${time(node.leading_seconds)}`, node.is_of_operators && 'port of operators', from && `from ${from}, which leads`));
   }
-  title();
+  entitle();
 }
 
 /** Whoever asks has to show a token where rules of access want one. */
 function askForToken() {
-  const input = h('input', { type: 'password', id: 'token', autocomplete: 'off', spellcheck: 'false' });
-  const form = h('section', { class: 'token', 'aria-label': 'Token' }, h('h1', null, 'Who are you?'), h('p', { class: 'lead' }, live.why),
-    h('div', { class: 'tools' }, h('label', { for: 'token' }, 'Token'), input, h('button', { type: 'button', class: 'main', onclick: () => { showToken(input.value); shown = ''; route(); } }, 'Show it')),
-    h('p', { class: 'hint' }, 'One of `lessor token new`, with the role see; explain for the reasons. It is kept until this tab is closed.'));
-  view?.close();
-  view = { title: 'Token', close() {} };
-  main.replaceChildren(form);
+  const input = h('input', { type: 'password', id: 'token', ...verbatim });
+  const show = () => {
+    showToken(input.value);
+    shown = '';
+    route();
+  };
+  const page = newPage('Token');
+  page.head('Who are you?', live.why);
+  page.add(tools(labelled('Token', input), button('Show it', show, { class: 'main' })),
+    hint('One of `lessor token new`, with the role see; explain for the reasons. It is kept until this tab is closed.'));
   input.focus();
 }
 
-button.addEventListener('click', () => {
-  const is = !isPaused();
-  setPaused(is);
-  attr(button, 'aria-pressed', is);
-  say(button, is ? 'Go on' : 'Pause');
+pause.addEventListener('click', () => {
+  setPaused(!paused);
+  attr(pause, { 'aria-pressed': paused });
+  say(pause, paused ? 'Go on' : 'Pause');
 });
 document.getElementById('skip').addEventListener('click', (event) => {
   event.preventDefault();
   main.focus();
 });
 addEventListener('hashchange', route);
-listen(update);
 route();
+listen(update);
 restart();
+
+export { ask, button, column, count, get, h, hint, labelled, plain, refill, section, table, time, tools, verbatim };

@@ -7,8 +7,6 @@ const live = {
   node: null,
   resources: new Map(),
   findings: [],
-  /** When the last message came, by the clock of this page. */
-  at: 0,
   messages: 0,
 };
 
@@ -24,44 +22,61 @@ class Fault extends Error {
   }
 }
 
-let desk;
-/** What whoever looks may do: that is a script of the port of operators alone. */
-const operators = () => (desk ??= get('here').then(async (here) => (here.is_of_operators ? (await import('/push.js')).open({ h, section, refill, table, plain, time, count, get, answered, headers }) : null)).catch(() => { desk = null; }));
-
-const headers = (more) => (token ? { ...more, authorization: `Bearer ${token}` } : { ...more });
-
-async function answered(response) {
-  const text = await response.text();
-  let body = null;
-  try {
-    body = JSON.parse(text);
-  } catch {
-    body = { error: text.trim().slice(0, 500) };
-  }
-  if (!response.ok) throw new Fault(response.status, body);
-  return body;
+/** The answer to a request, if it is none that says no. */
+async function reach(path, { headers, ...options }) {
+  const shown = token && { authorization: `Bearer ${token}` };
+  const response = await fetch(path, { ...options, headers: { ...headers, ...shown }, cache: 'no-store' }).catch((fault) => {
+    throw options.signal?.aborted ? fault : new Fault(0, { error: 'the server does not answer' });
+  });
+  if (!response.ok) throw new Fault(response.status, await read(response));
+  return response;
 }
+
+async function read(response) {
+  const text = await response.text();
+  try {
+    return JSON.parse(text);
+  } catch {
+    return { error: text.trim().slice(0, 500) };
+  }
+}
+
+const ask = async (path, options) => read(await reach(path, options));
 
 /** Asks `/v1/PATH` with these parameters; those without a value are left out. */
-async function get(path, parameters = {}, signal) {
-  const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== undefined && value !== ''));
-  const url = `/v1/${path}${query.size ? `?${query}` : ''}`;
-  return answered(await fetch(url, { headers: headers(), signal, cache: 'no-store' }));
+function get(path, parameters = {}, signal) {
+  const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => (value ?? '') !== ''));
+  return ask(`/v1/${path}?${query}`, { signal });
 }
 
-async function post(path, body, signal) {
-  const sent = typeof body === 'string' ? body : JSON.stringify(body);
-  return answered(await fetch(`/v1/${path}`, { method: 'POST', headers: headers({ 'content-type': typeof body === 'string' ? 'text/plain' : 'application/json' }), body: sent, signal }));
+/** Holders of a resource: none where nobody holds or wants it. */
+const holdersOf = (resource, parameters, signal) => get('holders', { resource, ...parameters }, signal).catch((fault) => {
+  if (fault.status !== 404) throw fault;
+  return { rows: [], matching: 0, holders_in_all: 0 };
+});
+
+/** Sends what is asked for: text as it is, all else as JSON. */
+function post(path, asked) {
+  const isText = typeof asked === 'string';
+  const headers = { 'content-type': isText ? 'text/plain' : 'application/json' };
+  return ask(`/v1/${path}`, { method: 'POST', headers, body: isText ? asked : JSON.stringify(asked) });
 }
 
-/** Calls `listener` after each message, until what it gives back is called. */
-function listen(listener) {
+let desk;
+/** The acts of whoever looks: a script of the port of operators alone. Where it fails, the next view asks for it again. */
+const operators = () => (desk ??= get('here')
+  .then(async (here) => here.is_of_operators && (await import('/push.js')).open())
+  .catch(() => { desk = null; }));
+
+/** Calls `listener` now and after each message, until the signal. */
+function listen(listener, signal) {
   listeners.add(listener);
-  return () => listeners.delete(listener);
+  signal?.addEventListener('abort', () => listeners.delete(listener));
+  listener();
 }
 
 function tell() {
-  for (const listener of listeners) listener(live);
+  for (const listener of listeners) listener();
 }
 
 function become(state, why = '') {
@@ -82,11 +97,8 @@ function setPaused(is) {
   restart();
 }
 
-const isPaused = () => paused;
-
 function restart() {
   running?.abort();
-  running = null;
   if (paused) return become('paused');
   if (document.hidden) return;
   running = new AbortController();
@@ -95,22 +107,28 @@ function restart() {
 
 document.addEventListener('visibilitychange', restart);
 
+/** Waits for so long, or until the signal. */
 const rest = (time, signal) => new Promise((done) => {
-  const timer = setTimeout(done, time);
-  signal.addEventListener('abort', () => { clearTimeout(timer); done(); }, { once: true });
+  const timer = setTimeout(end, time);
+  signal.addEventListener('abort', end);
+  function end() {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', end);
+    done();
+  }
 });
 
 async function follow(signal) {
   for (let wait = 500; !signal.aborted; wait = Math.min(wait * 1.6, 8000)) {
     const before = live.messages;
     try {
-      await read(signal);
+      await hearAll(signal);
       if (!signal.aborted) become('gone', 'the server has ended the stream');
     } catch (fault) {
       if (signal.aborted) return;
-      const denied = fault.status === 401 || fault.status === 403;
-      become(denied ? 'denied' : 'gone', fault.message);
-      if (denied) return;
+      const isDenied = fault.status === 401 || fault.status === 403;
+      become(isDenied ? 'denied' : 'gone', fault.message);
+      if (isDenied) return;
     }
     if (live.messages > before) wait = 500;
     await rest(wait, signal);
@@ -118,9 +136,8 @@ async function follow(signal) {
 }
 
 /** Reads the stream to its end. */
-async function read(signal) {
+async function hearAll(signal) {
   const quiet = new AbortController();
-  const both = AbortSignal.any([signal, quiet.signal]);
   // A stream that says nothing for so long is broken, whoever holds it open.
   let timer = 0;
   const heard = () => {
@@ -129,8 +146,8 @@ async function read(signal) {
   };
   heard();
   try {
-    const response = await fetch('/v1/events', { headers: headers({ accept: 'text/event-stream' }), signal: both, cache: 'no-store' });
-    if (!response.ok) await answered(response);
+    const both = AbortSignal.any([signal, quiet.signal]);
+    const response = await reach('/v1/events', { headers: { accept: 'text/event-stream' }, signal: both });
     // The task that leads, where another one shows what it says.
     live.from = response.headers.get('lessor-from');
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -141,47 +158,33 @@ async function read(signal) {
       heard();
       const parts = (rest + value).split('\n\n');
       rest = parts.pop();
-      for (const part of parts) hear(part);
+      parts.forEach(hear);
     }
+  } catch (fault) {
+    throw quiet.signal.aborted ? new Fault(0, { error: 'it says nothing any more' }) : fault;
   } finally {
     clearTimeout(timer);
   }
 }
 
 function hear(message) {
-  const [, name] = /^event: (.*)$/m.exec(message) ?? [];
-  const [, data] = /^data: (.*)$/m.exec(message) ?? [];
+  const [name, data] = ['event', 'data'].map((field) => new RegExp(`^${field}: (.*)$`, 'm').exec(message)?.[1]);
   if (!data) return;
   const said = JSON.parse(data);
   if (name === 'end') throw new Fault(403, said);
   if (name === 'fault') return become('late', said.error);
-  const now = performance.now();
+  const at = performance.now();
   if (said.all) live.resources.clear();
-  for (const row of said.resources) live.resources.set(row.resource, { ...row, at: now });
+  for (const row of said.resources) live.resources.set(row.resource, { ...row, at });
   for (const gone of said.gone) live.resources.delete(gone);
   if (said.findings) live.findings = said.findings;
-  Object.assign(live, { node: said.node, at: now, state: 'live', why: '' });
+  Object.assign(live, { node: said.node, state: 'live', why: '' });
   live.messages += 1;
   tell();
 }
 
 /** The seconds that are left of a time which a row said. */
-const left = (row, seconds) => (seconds === null ? null : Math.max(0, seconds - (performance.now() - row.at) / 1000));
+const left = (row, seconds) => seconds - (performance.now() - row.at) / 1000;
 
-/** Asks again and again, until what it gives back is called: not while the page is hidden or paused. */
-function poll(interval, ask) {
-  const end = new AbortController();
-  (async () => {
-    while (!end.signal.aborted) {
-      if (!document.hidden && !paused) {
-        try {
-          await ask(end.signal);
-        } catch (fault) {
-          if (!end.signal.aborted) console.debug(fault.message);
-        }
-      }
-      await rest(interval, end.signal);
-    }
-  })();
-  return () => end.abort();
-}
+/** The findings that are more than notes. */
+const wrong = () => live.findings.filter((found) => found.severity !== 'note');

@@ -37,7 +37,6 @@ const FILES: [(&str, &str); 5] = [
 const SCRIPT: &str = concat!(
     include_str!("../page/dom.js"),
     include_str!("../page/live.js"),
-    include_str!("../page/words.js"),
     include_str!("../page/chart.js"),
     include_str!("../page/level.js"),
     include_str!("../page/resource.js"),
@@ -173,12 +172,8 @@ mod tests {
 
     #[test]
     fn the_page_is_small() {
-        // What the port of operators has besides has a measure of its own.
-        let of_all = PACKED.iter().filter(|(name, _)| **name != PUSH).map(|(_, file)| file);
-        let (plain, packed) =
-            of_all.fold((0, 0), |(plain, packed), file| (plain + file.plain.len(), packed + file.gzip.len()));
-        let of_operators = PACKED[PUSH].gzip.len();
-        assert!(of_operators <= 3 << 10, "{of_operators} bytes, packed, at the port of operators");
+        let plain: usize = PACKED.values().map(|file| file.plain.len()).sum();
+        let packed: usize = PACKED.values().map(|file| file.gzip.len()).sum();
         println!("{plain} bytes, {packed} packed");
         assert!(plain <= 120 << 10, "{plain} bytes");
         assert!(packed <= 36 << 10, "{packed} bytes, packed");
@@ -195,7 +190,7 @@ mod tests {
             assert!(PACKED.values().any(|asset| asset.plain.contains(&squeezed)), "{text}");
             files += 1;
         }
-        assert_eq!(files, 17);
+        assert_eq!(files, 16);
     }
 
     #[test]
@@ -203,14 +198,6 @@ mod tests {
         let source = "// A.\n/** B.\n * C.\n */\n* { a: b; }\n\n  if (c) {\n    d(); // E.\n  }\n/* F. */\n";
         assert_eq!(squeezed("a.js", source), "* { a: b; }\nif (c) {\nd(); // E.\n}\n");
         assert_eq!(squeezed("a.css", "/* A. */\n.b > i, u { c: d; }\n"), ".b > i,u{c:d}\n");
-    }
-
-    #[test]
-    fn every_reason_has_its_words() {
-        let words = &PACKED["console.js"].plain;
-        for reason in lessor_proto::message::BoundBy::ALL {
-            assert!(words.contains(&format!("\n{}: [", reason.as_str())), "{reason:?}");
-        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The pages at work: their tables say what `/v1` says, they work by keyboard, and they bear it that the server goes away.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::town::Town;
 use super::{Browser, Look};
@@ -68,9 +68,13 @@ async fn the_simulator_is_asked_by_keyboard_and_its_address_holds_what_was_asked
     let town = Town::open().await;
     browser.visit(&town.view("#/tiers?p=5%2F1s"), WIDE).await;
     browser.until("it is there", "return document.querySelector('.press') !== null").await;
-    let press = "const press = document.querySelector('.press'); press.focus();
-        for (let times = 0; times < 7; times += 1) press.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', bubbles: true}));";
-    browser.run(press).await;
+    // However long it takes to press, it is one moment there.
+    browser.run("[...document.querySelectorAll('.stage button')].find((button) => button.textContent === 'Stop time').click(); document.querySelector('.press').focus()").await;
+    for kind in ["keyDown", "keyUp"].into_iter().cycle().take(14) {
+        let key =
+            json!({"type": kind, "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"});
+        browser.chrome("Input.dispatchKeyEvent", key).await;
+    }
     let answers = "return [...document.querySelectorAll('[aria-label=Answers] tbody tr')].map((row) => row.cells[1]?.textContent ?? '')";
     eventually("five of seven are granted", async || {
         let answers = browser.run(answers).await;
