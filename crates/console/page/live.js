@@ -89,6 +89,7 @@ function become(state, why = '') {
 function showToken(secret) {
   token = secret.trim();
   sessionStorage.setItem('token', token);
+  become('connecting');
   restart();
 }
 

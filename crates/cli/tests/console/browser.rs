@@ -7,6 +7,7 @@ mod names;
 mod operators;
 mod pages;
 mod push;
+mod token;
 mod town;
 
 use std::io::Write as _;

@@ -10,7 +10,7 @@ use crate::api::FAIR;
 use crate::gate::Gate;
 use crate::house::{AGES, House};
 
-const TEAMS: &str = r#"
+pub(crate) const TEAMS: &str = r#"
 default: deny
 operators:
   - {identity: oncall, may: [see, explain]}
