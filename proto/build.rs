@@ -9,8 +9,8 @@ use prost::Message;
 use prost_types::field_descriptor_proto::Label;
 
 /// Messages that travel inside requests without being called one.
-const INSIDE_REQUESTS: [&str; 5] =
-    ["Lease", "PriorityBandAggregate", "DemandBucket", "DomainHits", "DomainEntry"];
+const INSIDE_REQUESTS: [&str; 6] =
+    ["Lease", "PriorityBandAggregate", "DemandBucket", "DomainHits", "DomainEntry", "JobNews"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=doorman.proto");

@@ -11,7 +11,7 @@ use std::fmt;
 /// ```
 /// use lessor_proto::Features;
 ///
-/// let later = Features::from_bits(0b1000_0011);
+/// let later = Features::from_bits(0b1000_0111);
 /// assert!(later.covers(Features::NOTICE) && later.covers(Features::BASE));
 /// assert!(!Features::BASE.covers(Features::NOTICE), "whoever names none knows what everybody does");
 /// assert!(!Features::BASE.is_current() && later.is_current());
@@ -28,8 +28,10 @@ impl Features {
     pub const NOTICE: Features = Features(1);
     /// A node is looked at by the one above: that sends it looks, and is sent views.
     pub const LOOKS: Features = Features(2);
+    /// Both ends say when a job was done, to who waits for that.
+    pub const JOBS: Features = Features(4);
     /// All that this version knows.
-    pub const CURRENT: Features = Features(Features::NOTICE.0 | Features::LOOKS.0);
+    pub const CURRENT: Features = Features(Features::NOTICE.0 | Features::LOOKS.0 | Features::JOBS.0);
 
     /// Those of a greeting. Bits that this version does not know are those of a later one.
     #[must_use]

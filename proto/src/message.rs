@@ -27,4 +27,4 @@ pub use grant::{Before, Grant, Order, Sharing, UseWindow, WallClock};
 pub use look::{Look, LookKind, ViewBounds, ViewPart};
 pub use notice::NodeNotice;
 pub use refusal::{Limits, Malformed, Refusal};
-pub use stream::{Down, Hello, StreamReport, UnitsAsked, Up, Welcome};
+pub use stream::{Down, Hello, JobNews, StreamReport, UnitsAsked, Up, Welcome};

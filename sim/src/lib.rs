@@ -28,6 +28,7 @@ mod event;
 pub mod event_queue;
 pub mod faults;
 mod holding;
+pub mod jobs;
 mod legacy;
 pub mod measure;
 #[cfg(feature = "mutations")]

@@ -14,6 +14,7 @@ mod mutations {
     pub(crate) mod hall;
     pub(crate) mod inherited;
     pub(crate) mod instant;
+    pub(crate) mod jobs;
     pub(crate) mod kinds;
     pub(crate) mod late;
     pub(crate) mod loans;
@@ -39,8 +40,8 @@ use lessor_sim::mutation::{DriverRule, ElectionRule, FollowerRule, GrantorRule, 
 use lessor_sim::plan::LimitPlan;
 use lessor_sim::swarm::{Options, plan, run_one};
 use mutations::{
-    claims, debt, domains, earlier, fence, inherited, instant, kinds, late, loans, memory, names, numbers,
-    pollers, rests, safe, shown, turns, twice, uncovered, units, unwritten, windows,
+    claims, debt, domains, earlier, fence, inherited, instant, jobs, kinds, late, loans, memory, names,
+    numbers, pollers, rests, safe, shown, turns, twice, uncovered, units, unwritten, windows,
 };
 
 /// A story of what is broken with a rule taken out, or with none.
@@ -87,6 +88,7 @@ fn holder(mutation: HolderRule) -> Noticed {
         HolderRule::WindowOutlasted => Windowed(10_300_011, windows::on_fast_clocks),       // I9
         HolderRule::RefundFirst => Noticed::Story(windows::of_which_one_is_undone),
         HolderRule::UsesLeft => Noticed::Story(windows::of_some_who_leave),
+        HolderRule::JobsSaidAgain => Noticed::Story(jobs::that_a_leader_takes_along),
         HolderRule::SafeWhileLearning => Noticed::Story(safe::under_a_server_that_learns),
     }
 }
@@ -190,6 +192,8 @@ fn grantor(mutation: GrantorRule) -> Noticed {
         GrantorRule::IdleMakeRoom => Limited(8_300_019),   // I35
         GrantorRule::RoomFromIdle => Limited(8_300_014),   // I4
         GrantorRule::NodesCapped => Limited(8_300_023),    // I34
+        GrantorRule::JobsAbove => Noticed::Story(jobs::below_two_leaves),
+        GrantorRule::JobsOfLate => Noticed::Story(jobs::of_a_holder_that_comes_late),
         // Simulations notice it about once in two thousand seeds (1253: I30).
         GrantorRule::AllSaidFirst => Noticed::Story(domains::heard_of_before_its_clients_are_back),
     }
@@ -333,6 +337,15 @@ fn no_rule_about_rights_and_places_can_be_left_out() {
 fn nothing_is_lent_to_one_that_may_hold_nothing_on_whatever_stream() {
     let rule = Mutation::Grantor(GrantorRule::RevokedBorrowsNothing);
     check_story(rule, loans::lent_to_one_that_may_hold_nothing);
+}
+
+#[test]
+fn no_rule_about_jobs_can_be_left_out() {
+    for rule in [GrantorRule::JobsAbove, GrantorRule::JobsOfLate] {
+        check(Mutation::Grantor(rule), &grantor(rule));
+    }
+    let again = HolderRule::JobsSaidAgain;
+    check(Mutation::Holder(again), &holder(again));
 }
 
 #[test]

@@ -62,6 +62,12 @@ pub mod gauge {
     pub use crate::gauge::{GaugeUsage, Semaphore};
 }
 
+/// The jobs of a gauge, for those who wait until one is done elsewhere.
+#[cfg(feature = "shell")]
+pub mod jobs {
+    pub use crate::shell::GaugeJobs;
+}
+
 /// One lease as it is held.
 pub mod holding {
     pub use crate::holding::{HoldingConfig, Inheritance, Proof, Surplus};
@@ -80,7 +86,7 @@ pub mod mutation {
 
 /// All leases of one process from one server.
 pub mod session {
-    pub use crate::session::{Action, Change, Event, Session, SessionConfig};
+    pub use crate::session::{Action, Change, Event, JobEvent, Session, SessionConfig};
 }
 
 /// The leases that domains have for themselves.

@@ -44,13 +44,15 @@ pub enum HolderRule {
     RefundFirst,
     /// Uses in a window are not given back by whoever leaves.
     UsesLeft,
+    /// A job that was done is said on the next stream as well, to a grantor that asks for it there.
+    JobsSaidAgain,
 }
 
 // === impl HolderRule ===
 
 impl HolderRule {
     /// All of them.
-    pub const ALL: [HolderRule; 16] = [
+    pub const ALL: [HolderRule; 17] = [
         HolderRule::InOrder,
         HolderRule::FromReport,
         HolderRule::RenewAdopted,
@@ -67,6 +69,7 @@ impl HolderRule {
         HolderRule::WindowOutlasted,
         HolderRule::RefundFirst,
         HolderRule::UsesLeft,
+        HolderRule::JobsSaidAgain,
     ];
 }
 

@@ -21,6 +21,7 @@ mod entry;
 mod event;
 mod exchange;
 mod floors;
+mod jobs;
 mod line;
 mod marks;
 mod pushed;
@@ -55,6 +56,7 @@ use entries::Entries;
 use entry::{Entry, Stage};
 pub use event::Event;
 use exchange::{Exchange, ExchangeKind};
+pub use jobs::JobEvent;
 use line::Streams;
 use marks::Mark;
 use route::Route;
@@ -163,6 +165,7 @@ impl Session {
 
     /// Uses nothing of `resource` from here on; a release goes out if a server may count something.
     pub fn remove(&mut self, now: Time, resource: &ResourceId) {
+        self.streams.forget_jobs(Some(resource));
         if let Some(place) = self.find(resource)
             && !self.entries.edit(place).leave(now)
         {
@@ -173,6 +176,7 @@ impl Session {
 
     /// Removes every resource. The session is over when [`Session::is_empty`].
     pub fn remove_all(&mut self, now: Time) {
+        self.streams.forget_jobs(None);
         self.entries.retain(|entry| entry.leave(now));
         self.settle(now);
     }

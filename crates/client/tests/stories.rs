@@ -321,7 +321,7 @@ fn text_of_up(up: &Up) -> String {
             format!("{kind} {}{colon}{reports}", report.id)
         }
         Up::Release { id, resources } => format!("release {id}: {resources:?}"),
-        Up::Domains(_) | Up::Units(_) | Up::View(_) => {
+        Up::Domains(_) | Up::Units(_) | Up::View(_) | Up::Jobs(_) => {
             panic!("nobody tells of domains, asks for units, or is looked at")
         }
         Up::Bye => "bye".to_owned(),

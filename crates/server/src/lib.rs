@@ -47,6 +47,7 @@ mod date;
 pub mod domain_sync;
 pub mod election;
 pub mod follower;
+mod jobs;
 pub mod ledger;
 pub mod look;
 pub mod marks;

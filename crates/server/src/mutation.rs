@@ -191,13 +191,17 @@ pub enum Rule {
     RoomFromIdle,
     /// The caps of a template hold for nodes as for clients.
     NodesCapped,
+    /// A node passes on to the node above what is said and asked of jobs below it, and the other way round.
+    JobsAbove,
+    /// A holder that comes while others wait for a job is asked to say when one is done.
+    JobsOfLate,
 }
 
 // === impl Rule ===
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 86] = [
+    pub const ALL: [Rule; 88] = [
         Rule::AckBySeq,
         Rule::FullCharge,
         Rule::DriftMargin,
@@ -284,6 +288,8 @@ impl Rule {
         Rule::IdleMakeRoom,
         Rule::RoomFromIdle,
         Rule::NodesCapped,
+        Rule::JobsAbove,
+        Rule::JobsOfLate,
     ];
 }
 

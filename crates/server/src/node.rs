@@ -14,6 +14,7 @@ mod explain;
 mod floors;
 mod heartbeats;
 mod holder_streams;
+mod jobs;
 mod looks;
 mod marks;
 mod names;
@@ -290,6 +291,7 @@ impl Node {
     /// Forgets a resource that nobody uses. Returns whether no template covered it.
     fn forget_resource(&mut self, now: Time, id: &ResourceId) -> bool {
         self.leave_above(now, id);
+        self.streams.jobs.remove(id);
         // What was out from before is over, perhaps sooner than the record says.
         if let Some(record) = &mut self.config.record {
             record.marks.remove(id);

@@ -415,6 +415,12 @@ impl Resource {
         self.pusher.unsettle_if(self.pusher.has_listeners());
     }
 
+    /// The streams on which somebody listens.
+    pub(crate) fn listening(&self) -> Vec<Peer> {
+        let listeners = self.pusher.listeners();
+        listeners.slots().into_iter().filter_map(|slot| listeners.peer(slot)).collect()
+    }
+
     /// The holder that listens on `peer`.
     pub(crate) fn listener(&self, peer: Peer) -> Option<Slot> {
         self.pusher.listeners().slot(peer)

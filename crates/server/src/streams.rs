@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 use lessor_client::internals::session::Action;
-use lessor_proto::message::{Down, Grant, Hello, HolderKind};
+use lessor_proto::message::{Down, Grant, Hello, HolderKind, JobNews};
 use lessor_proto::{ClientId, Features, ReportId, ResourceId};
 use smallvec::SmallVec;
 
@@ -107,6 +107,9 @@ struct Queue {
 
 /// Messages that may wait on a stream whose other end sends without reading; with more it is dropped.
 const MOST_WAITING: usize = 64;
+
+/// Resources of whose jobs one message speaks at the most.
+const MOST_JOBS: usize = 256;
 
 // === impl Peers ===
 
@@ -219,6 +222,21 @@ impl Peers {
             _ => stream.queue.push(Down::Grants(vec![grant])),
         }
         self.queued(peer);
+    }
+
+    /// Says something of a job, with what waits to be said of others. It is left out where too much waits, and where the other end
+    /// does not know of jobs.
+    pub(crate) fn tell_of_job(&mut self, peer: Peer, news: JobNews) {
+        let waiting = self.peers.get_mut(peer).and_then(|stream| stream.queue.last_mut());
+        match waiting {
+            Some(Down::Jobs(waiting)) if waiting.len() < MOST_JOBS => {
+                match waiting.iter_mut().find(|of| of.resource == news.resource) {
+                    Some(of) => (of.done, of.asks) = (news.done.or(of.done), news.asks.or(of.asks)),
+                    None => waiting.push(news),
+                }
+            }
+            _ => _ = self.say(peer, Down::Jobs(vec![news])),
+        }
     }
 
     /// Everything granted on the stream lasts longer, counted from heartbeat `basis`.

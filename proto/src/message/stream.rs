@@ -6,6 +6,7 @@
 //! message is broken, and is replaced by another.
 
 mod down;
+mod jobs;
 #[cfg(test)]
 mod tests;
 mod up;
@@ -36,6 +37,8 @@ pub enum Up {
     Units(UnitsAsked),
     /// I have been looked at, and this is a part of what there is to see.
     View(ViewPart),
+    /// News of jobs that were done here, and questions for those that are done elsewhere.
+    Jobs(Vec<JobNews>),
     /// I use nothing any more, and this is the end.
     Bye,
 }
@@ -68,6 +71,17 @@ pub struct UnitsAsked {
     pub kept: Option<u32>,
     /// Of the units that were sent to be kept, so many have been used or are lost. Absent: they are when their time is over.
     pub done: Option<u64>,
+}
+
+/// News of the jobs of a resource. A job is what somebody does with units of a gauge for others who wait until it is done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JobNews {
+    /// Of what.
+    pub resource: ResourceId,
+    /// One was done so long ago; absent: none that was not said before.
+    pub done: Option<Duration>,
+    /// The next is to be said, once, and one that was done in the last so long at once; absent: it is not asked for.
+    pub asks: Option<Duration>,
 }
 
 /// A report on a stream. Resources that it does not speak of are as they were.
@@ -128,6 +142,8 @@ pub enum Down {
     NoticeInGrants(NodeNotice),
     /// To a node: a look at it, and at those below.
     Look(Box<Look>),
+    /// News of jobs that were done elsewhere, and questions for those that are done here.
+    Jobs(Vec<JobNews>),
     /// Not I: ask there.
     Redirect(Leader),
 }

@@ -64,6 +64,7 @@ fn ups() -> Vec<(&'static str, Up)> {
         ("up.domains", Up::Domains(domains)),
         ("up.units", Up::Units(units)),
         ("up.view", Up::View(view())),
+        ("up.jobs", Up::Jobs(JobsRequest { job: vec![job()] })),
     ]
 }
 
@@ -105,6 +106,7 @@ fn downs() -> Vec<(&'static str, Down)> {
         ("down.redirect", Down::Redirect(leader())),
         ("down.domains", Down::Domains(news)),
         ("down.units", Down::Units(units)),
+        ("down.jobs", Down::Jobs(Jobs { job: vec![job()] })),
         ("down.notice", Down::Notice(notice())),
         ("down.look", Down::Look(look())),
     ]
@@ -305,6 +307,10 @@ fn look() -> Look {
         levels: 7,
         body: Some(question.encode_to_vec()),
     }
+}
+
+fn job() -> JobNews {
+    JobNews { resource_id: Some("lock".into()), done_ms: Some(12), asks_ms: Some(340) }
 }
 
 fn view() -> ViewRequest {

@@ -117,8 +117,8 @@ impl Simulation {
             Up::Report(report) if report.renew_all && report.reports.is_empty() => {
                 self.progress.counts.heartbeats += 1;
             }
-            // Nobody would be told less without looks.
-            Up::Hello(_) | Up::View(_) => {}
+            // Nobody would be told less without looks, or without jobs.
+            Up::Hello(_) | Up::View(_) | Up::Jobs(_) => {}
             Up::Report(_) | Up::Release { .. } | Up::Domains(_) | Up::Units(_) | Up::Bye => {
                 self.progress.counts.reports += 1;
             }
@@ -129,7 +129,7 @@ impl Simulation {
     pub(super) fn count_down(&mut self, down: &Down) {
         match down {
             Down::Renewed { .. } => self.progress.counts.renewals += 1,
-            Down::Look(_) => {}
+            Down::Look(_) | Down::Jobs(_) => {}
             _ => self.progress.counts.pushes += 1,
         }
     }

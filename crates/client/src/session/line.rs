@@ -8,6 +8,7 @@ use lessor_proto::message::{DomainNews, DomainReport, ViewPart};
 use lessor_proto::{Epoch, Features, ReportId, ResourceId, Time};
 
 use super::Transport;
+use super::jobs::SessionJobs;
 use crate::limiter::SentUnits;
 
 /// No heartbeats faster than that, whatever a server wants.
@@ -24,6 +25,8 @@ pub(super) struct Streams {
     pub(super) dropped: Option<u64>,
     /// The queues of what the stream carries beside leases: absent where that was nothing, as of nearly all sessions.
     pub(super) side: Option<Box<SideQueues>>,
+    /// The jobs, which outlast a stream: absent where none were spoken of.
+    pub(super) jobs: Option<Box<SessionJobs>>,
     /// The server that has no streams, and until when that is believed.
     streamless: Option<(Arc<str>, Time)>,
     /// The heartbeat interval that the grantor asked for in the last welcome.
@@ -97,6 +100,7 @@ impl Streams {
             line: LineState::Down,
             dropped: None,
             side: None,
+            jobs: None,
             streamless: None,
             heartbeat: None,
         }
@@ -116,7 +120,7 @@ impl Streams {
     pub(super) fn has_unsaid(&self) -> bool {
         let is_any =
             |side: &SideQueues| !side.unsaid.is_empty() || !side.wished.is_empty() || !side.views.is_empty();
-        self.side.as_deref().is_some_and(is_any)
+        self.side.as_deref().is_some_and(is_any) || self.has_unsaid_jobs()
     }
 
     pub(super) fn is_down(&self) -> bool {
@@ -144,6 +148,7 @@ impl Streams {
     /// Makes every moment earlier by time that passed unseen. What was last heard before the zero of the clock is not waited
     /// for any longer.
     pub(super) fn lose_time(&mut self, lost: Duration) {
+        self.lose_time_of_jobs(lost);
         match &mut self.line {
             LineState::Down => {}
             LineState::Opening { since, timeout, .. } => match since.checked_earlier(lost) {

@@ -34,6 +34,7 @@ impl Session {
             Down::Refused { id, why } => self.on_refused_up(now, id, why),
             Down::Domains(news) => self.streams.side_mut().news.push_back(news),
             Down::Units { resource, units, keep } => self.on_units(resource, SentUnits { units, keep }),
+            Down::Jobs(news) => self.on_jobs(now, news),
             // It is for the node that this is a session of.
             Down::Notice(_) | Down::NoticeInGrants(_) | Down::Look(_) => {}
             Down::Redirect(leader) => self.on_redirected(now, &leader),
@@ -117,11 +118,14 @@ impl Session {
         let mut entry = self.entries.edit(place);
         // What was not adopted is not renewed: the next report says so, and of a grant numbered as the lease shows that instead.
         let is_held = adopted.is_ok() || !self.config.rules.keep(HolderRule::RenewAdopted);
+        let is_first = entry.streamed.granted.is_none();
         entry.streamed.granted = Some(Granted { order, length, capacity, is_held });
         entry.streamed.pace = Some(pace);
         entry.taken_up(basis);
         entry.setbacks.fault = adopted.and(policies).err();
         entry.hasten(now, spaced);
+        drop(entry);
+        self.streams.note_granted(&self.entries[place].resource, is_first);
         Ok(())
     }
 

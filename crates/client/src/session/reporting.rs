@@ -80,7 +80,10 @@ impl Session {
         let reports = places.iter().map(|&place| {
             let mut entry = self.entries.edit(place);
             entry.told_up(id);
-            entry.report(now, epoch, config)
+            let report = entry.report(now, epoch, config);
+            drop(entry);
+            self.streams.note_reported(&self.entries[place].resource);
+            report
         });
         let report = StreamReport {
             id,

@@ -68,7 +68,8 @@ impl Session {
                 Some(bye)
             }
             LineState::Open(open) => {
-                let spoken = self.release_up(now, open).or_else(|| self.speak(now, open));
+                let spoken = self.say_jobs_up(now, open).or_else(|| self.release_up(now, open));
+                let spoken = spoken.or_else(|| self.speak(now, open));
                 let beside = spoken.or_else(|| self.ask_units_up(open)).or_else(|| self.tell_up(open));
                 beside.or_else(|| self.show_up(open))
             }
@@ -233,6 +234,7 @@ impl Session {
         self.streams.dropped = self.streams.line.id();
         self.streams.line = LineState::Down;
         self.streams.side = None;
+        self.streams.restart_jobs(self.says_jobs_again());
         self.outbox = None;
         self.entries.each(|entry| {
             entry.streamed.granted = None;

@@ -1,6 +1,6 @@
 //! Tests of sessions: the work for a message is about what it speaks of, and not about all that is held.
 
-use lessor_proto::message::{Band, Down, Grant, Order, Up, Welcome};
+use lessor_proto::message::{Band, Down, Grant, JobNews, Order, Up, Welcome};
 use lessor_proto::{ClientId, Features, Incarnation, ReportId};
 
 use super::entries::LOOKED_AT;
@@ -193,4 +193,47 @@ fn the_work_for_a_message_does_not_grow_with_the_keys_that_are_held() {
         assert!(looks > 0 || what == "a heartbeat" || what == "units", "{what} looks at nothing");
         assert!(looks <= 100, "{what} looks at {looks} entries");
     }
+}
+
+// === jobs ===
+
+#[test]
+fn of_jobs_nothing_is_said_unasked_and_each_thing_once() {
+    let mut driven = Driven::holding(2);
+    let said = |driven: &mut Driven| {
+        driven.pass(Duration::from_millis(5));
+        let jobs =
+            driven.said.drain(..).filter_map(|up| if let Up::Jobs(jobs) = up { Some(jobs) } else { None });
+        jobs.flatten().map(|news| (news.resource.to_string(), news.done, news.asks)).collect::<Vec<_>>()
+    };
+    let (millis, asks) =
+        (Duration::from_millis, |ago| JobNews { resource: name(0), done: None, asks: Some(ago) });
+    driven.session.job_done(&name(0), driven.now);
+    driven.session.job_done(&name(99), driven.now);
+    assert_eq!(said(&mut driven), [], "nobody has asked");
+    driven.hear(Down::Jobs(vec![asks(millis(4))]));
+    assert_eq!(said(&mut driven), [], "that one was done before");
+    driven.hear(Down::Jobs(vec![asks(Duration::MAX)]));
+    let of = name(0).to_string();
+    assert_eq!(said(&mut driven), [(of.clone(), Some(millis(10)), None)]);
+    driven.hear(Down::Jobs(vec![asks(Duration::MAX)]));
+    assert_eq!(said(&mut driven), [], "it was told of that one");
+    for _ in 0..10 {
+        driven.session.job_done(&name(0), driven.now);
+        driven.session.await_job(&name(0), driven.now);
+    }
+    assert_eq!(said(&mut driven).len(), 1, "both in one");
+    driven.session.job_done(&name(0), driven.now);
+    assert_eq!(said(&mut driven), [], "it is told once");
+    let events = |driven: &mut Driven| std::iter::from_fn(|| driven.session.next_job()).collect::<Vec<_>>();
+    assert_eq!(events(&mut driven).len(), 3, "for the program: that it was asked");
+    let done = JobNews { resource: name(0), done: Some(millis(3)), asks: None };
+    driven.hear(Down::Jobs(vec![done]));
+    let at = driven.now.earlier(millis(3));
+    assert_eq!(events(&mut driven), [JobEvent::Done { resource: name(0), at }]);
+    // A grantor that was not told anything, at the end of another stream.
+    driven.session.await_job(&name(1), driven.now);
+    assert_eq!(said(&mut driven).len(), 1);
+    driven.session.remove(driven.now, &name(0));
+    assert!(driven.session.next_job().is_none());
 }

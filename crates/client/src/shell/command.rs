@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use lessor_proto::{Amount, ResourceId};
+use lessor_proto::{Amount, ResourceId, Time};
 use tokio::sync::{oneshot, watch};
 
 use super::enforce::Enforce;
+use super::jobs::JobCell;
 use super::lease_state::LeaseState;
 use crate::demand::Estimator;
 use crate::domain::Domains;
@@ -40,6 +41,17 @@ pub(super) enum Command {
         resource: ResourceId,
         generation: u64,
     },
+    /// A job was done, of which the grantor wants to hear.
+    JobDone {
+        resource: ResourceId,
+        generation: u64,
+    },
+    /// Somebody has waited since then for a job that is done elsewhere.
+    AwaitJob {
+        resource: ResourceId,
+        generation: u64,
+        since: Time,
+    },
     /// Domains are to have leases, or are not to have them any more.
     Subleases {
         resource: ResourceId,
@@ -64,6 +76,8 @@ pub(super) struct OpenResource {
     pub(super) domains: Arc<Domains>,
     pub(super) view: watch::Sender<LeaseState>,
     pub(super) shortness: Arc<Mutex<Shortness>>,
+    /// Of a gauge.
+    pub(super) jobs: Option<Arc<JobCell>>,
 }
 
 // === impl OpenResource ===

@@ -3,6 +3,7 @@
 //! It waits for whichever comes first of the session's deadline, something heard from a server and a command, reads the clock once, and hands
 //! the session what happened. So a lease ends in time while a request hangs. No lock is held while it waits.
 
+mod jobs;
 mod knocks;
 mod subleases;
 mod units;
@@ -218,6 +219,10 @@ impl Driver {
                     self.ask_for_units(now, &resource);
                 }
             }
+            Command::JobDone { resource, generation } => self.job_done(&resource, generation),
+            Command::AwaitJob { resource, generation, since } => {
+                self.await_job(&resource, generation, since);
+            }
             Command::Knock { resource, generation } => self.knock(now, &resource, generation),
             // What there is to tell is looked at after each event.
             Command::Tell => {}
@@ -248,6 +253,7 @@ impl Driver {
     fn take(&mut self, now: Time, event: session::Event) {
         self.session.handle(now, event);
         self.bring_units(now);
+        self.take_up_jobs();
         self.look_at_transport();
     }
 

@@ -161,6 +161,7 @@ impl<'a, E> Opening<'a, E> {
         let config =
             HoldingConfig { fallback: self.fallback, ..HoldingConfig::new(kind, wants, self.priority) };
         let shortness = Arc::default();
+        let jobs = (kind == Kind::Gauge).then(Arc::default);
         let open = OpenResource {
             resource: resource.clone(),
             generation,
@@ -170,10 +171,12 @@ impl<'a, E> Opening<'a, E> {
             domains: Arc::clone(&domains),
             view: publish,
             shortness: Arc::clone(&shortness),
+            jobs: jobs.clone(),
         };
         self.commands.send(Command::Open(Box::new(open))).map_err(|_| Closed)?;
         let (commands, tally) = (self.commands.clone(), Tally::default());
-        Ok(Arc::new(Core { resource, generation, enforcer, view, commands, tally, domains, shortness }))
+        let core = Core { resource, generation, enforcer, view, commands, tally, domains, shortness, jobs };
+        Ok(Arc::new(core))
     }
 }
 

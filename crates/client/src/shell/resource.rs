@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::clock;
 use super::command::Command;
+use super::jobs::JobCell;
 use super::lease_state::LeaseState;
 use super::metrics::ResourceMetrics;
 use crate::decision::Bound;
@@ -75,6 +76,8 @@ pub(super) struct Core<E> {
     /// Of a rate; those of a gauge are never asked for.
     pub(super) domains: Arc<Domains>,
     pub(super) shortness: Arc<Mutex<Shortness>>,
+    /// Of a gauge.
+    pub(super) jobs: Option<Arc<JobCell>>,
 }
 
 /// Permits of a gauge, counted.
@@ -96,6 +99,11 @@ impl<E> Resource<E> {
 
     pub(super) fn core(&self) -> &Core<E> {
         &self.core
+    }
+
+    /// The state that this handle shares with all others of the opening, which lasts as long as any of them.
+    pub(super) fn shared(&self) -> Arc<Core<E>> {
+        Arc::clone(&self.core)
     }
 
     /// Its name.

@@ -133,7 +133,7 @@ impl Town {
                     self.out.remove(resource);
                 }
             }
-            Up::Hello(_) | Up::Domains(_) | Up::Units(_) | Up::View(_) | Up::Bye => {}
+            Up::Hello(_) | Up::Domains(_) | Up::Units(_) | Up::View(_) | Up::Jobs(_) | Up::Bye => {}
         }
         let arrival = self.now + self.distance.0;
         let wire = self.wire(id);
@@ -267,7 +267,7 @@ impl Town {
                 wire.pushed = None;
                 answers.push(Down::Released { id });
             }
-            Up::Domains(_) | Up::Units(_) | Up::View(_) => panic!("nobody tells of domains"),
+            Up::Domains(_) | Up::Units(_) | Up::View(_) | Up::Jobs(_) => panic!("nobody tells of domains"),
             Up::Bye => {
                 books.charges.clear();
                 books.basis.clear();

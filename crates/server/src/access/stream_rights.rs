@@ -74,6 +74,11 @@ impl StreamRights {
             Up::Release { resources, .. } => self.forget(resources),
             Up::Domains(report) => self.check_other(&report.resource, &mut ruling),
             Up::Units(asked) => self.check_other(&asked.resource, &mut ruling),
+            Up::Jobs(news) => news.retain(|news| {
+                let mut of_one = Ruling::default();
+                self.check_other(&news.resource, &mut of_one);
+                !of_one.is_passed_over
+            }),
             // It answers what was asked of it, and nothing is granted by it.
             Up::View(_) => ruling.is_passed_over = matches!(self.standing, Standing::Out(_)),
             Up::Hello(_) | Up::Bye => {}

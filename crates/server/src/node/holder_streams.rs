@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lessor_proto::message::{Hello, HolderKind};
-use lessor_proto::{ClientId, Incarnation, Time};
+use lessor_proto::{ClientId, Incarnation, ResourceId, Time};
 
 use super::heartbeats::Heartbeats;
 use super::looks::Lookers;
@@ -12,6 +12,7 @@ use super::overriding::Sweep;
 use super::resuming::Resuming;
 use super::waiting::Waiting;
 use crate::config::NodeConfig;
+use crate::jobs::JobBoard;
 use crate::resource::earliest;
 use crate::streams::{Peer, Peers, Stream};
 
@@ -31,6 +32,8 @@ pub(super) struct HolderStreams {
     pub(super) lookers: Lookers,
     /// Those that have to be looked at because overrides have changed.
     pub(super) sweep: Sweep,
+    /// The jobs of resources for which somebody has waited.
+    pub(super) jobs: BTreeMap<ResourceId, JobBoard>,
 }
 
 // === impl HolderStreams ===
@@ -47,6 +50,7 @@ impl HolderStreams {
             waiting: Waiting::default(),
             lookers: Lookers::default(),
             sweep: Sweep::default(),
+            jobs: BTreeMap::new(),
         }
     }
 

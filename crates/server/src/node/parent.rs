@@ -114,6 +114,7 @@ impl Node {
             _ => Some(Vec::new()),
         };
         session.handle(now, event);
+        self.take_up_jobs(now);
         match granted {
             Some(granted) => self.note_streams(now, &granted),
             None => self.note_all_streams(now),

@@ -61,6 +61,10 @@ impl Node {
                 self.on_units(now, peer, &asked);
                 true
             }
+            Up::Jobs(news) => {
+                self.on_jobs(now, peer, news);
+                true
+            }
             Up::View(part) => {
                 self.on_view(now, peer, part);
                 true
@@ -292,8 +296,9 @@ impl Node {
             }
             None
         });
-        if let Some(wait) = wait.flatten() {
-            self.streams.waiting.put(peer, ask, report, wait);
+        match wait.flatten() {
+            Some(wait) => self.streams.waiting.put(peer, ask, report, wait),
+            None => self.note_job_party(now, &report.resource, peer),
         }
     }
 
@@ -308,6 +313,7 @@ impl Node {
         self.streams.waiting.forget(peer, Some(&resources));
         let event = DomainEvent::Released { peer, resources: resources.clone() };
         self.sharing.note(now, event);
+        self.forget_job_party(peer, &resources);
         let Some(stream) = self.streams.peers.get_mut(peer) else { return };
         for id in &resources {
             stream.attached.remove(id);
@@ -350,6 +356,7 @@ impl Node {
         self.streams.forget(peer, stream);
         self.sharing.note(now, DomainEvent::Closed { peer });
         self.note_closed(now, peer, stream.hello.kind);
+        self.forget_job_party(peer, stream.attached.as_slice());
         for id in stream.attached.as_slice() {
             self.with_unsaid(id, |resource, _| {
                 resource.advance(now);

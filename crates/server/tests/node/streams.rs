@@ -279,6 +279,7 @@ fn what(down: &Down) -> String {
             format!("below {}{taken}", path.join(" -> "))
         }
         Down::Look(look) => format!("look {}", look.id),
+        Down::Jobs(jobs) => format!("{jobs:?}"),
         Down::NoticeInGrants(notice) => format!("no grants, but {}", what(&Down::Notice(notice.clone()))),
         Down::Redirect(leader) => format!("ask {leader:?}"),
     }

@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use super::said;
 use crate::message::refusal::Malformed;
-use crate::message::{DomainNews, Down, Grant, HolderKind, Leader, Look, NodeNotice, WallClock, Welcome};
+use crate::message::{
+    DomainNews, Down, Grant, HolderKind, JobNews, Leader, Look, NodeNotice, WallClock, Welcome,
+};
 use crate::name::{BadName, ResourceId};
 use crate::wire::session_down::Message;
 use crate::{Epoch, Features, ReportId, wire};
 
 /// Bytes in the name of a resource: servers may be configured for longer ones than they are by default.
-const LONGEST_NAME: usize = 4096;
+pub(super) const LONGEST_NAME: usize = 4096;
 
 // === impl Down ===
 
@@ -49,6 +51,9 @@ impl Down {
                 Message::Grants(wire::Grants { notice: Some(notice.to_wire()), ..wire::Grants::default() })
             }
             Down::Look(look) => Message::Look(look.to_wire()),
+            Down::Jobs(jobs) => {
+                Message::Jobs(wire::Jobs { job: jobs.iter().map(JobNews::to_wire).collect() })
+            }
             Down::Redirect(leader) => Message::Redirect(leader.to_wire()),
         };
         wire::SessionDown { message: Some(message) }
@@ -60,6 +65,7 @@ impl Down {
         match self {
             Down::Notice(_) => Features::NOTICE,
             Down::Look(_) => Features::LOOKS,
+            Down::Jobs(_) => Features::JOBS,
             Down::Welcome(_)
             | Down::Grants(_)
             | Down::Renewed { .. }
@@ -118,6 +124,7 @@ impl Down {
             }
             Message::Notice(notice) => Down::Notice(NodeNotice::from_wire(notice)?),
             Message::Look(look) => Down::Look(Box::new(Look::from_wire(look))),
+            Message::Jobs(jobs) => Down::Jobs(JobNews::all_from_grantor(jobs)?),
             Message::Redirect(leader) => Down::Redirect(Leader::from_wire(leader)),
         }))
     }

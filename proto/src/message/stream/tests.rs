@@ -153,6 +153,35 @@ fn units_are_asked_for_and_sent() {
     }
 }
 
+// === jobs ===
+
+#[test]
+fn jobs_are_said_the_same_way_up_and_down() {
+    let resource = || ResourceId::new("lock", 256).unwrap();
+    let long = Duration::from_millis(u64::MAX);
+    for (done, asks) in
+        [(None, Some(Duration::ZERO)), (Some(Duration::from_millis(12)), None), (Some(long), Some(long))]
+    {
+        let jobs = vec![JobNews { resource: resource(), done, asks }];
+        let (up, down) = (Up::Jobs(jobs.clone()), Down::Jobs(jobs));
+        let back = Up::from_wire(up.to_wire(HolderKind::Client), &Limits::default(), HolderKind::Client);
+        assert_eq!(back.unwrap(), Some(up.clone()));
+        assert_eq!(Down::from_wire(down.to_wire(HolderKind::Client, NOON), NOON), Ok(Some(down.clone())));
+        assert_eq!((up.needs(), down.needs()), (Features::JOBS, Features::JOBS));
+        assert_eq!(down.known_by(Features::BASE), None, "no older way to say it");
+    }
+    let job = wire::JobNews { resource_id: None, done_ms: Some(1), asks_ms: None };
+    let message = Some(Message::Jobs(wire::JobsRequest { job: vec![job.clone()] }));
+    let up = Up::from_wire(wire::SessionUpRequest { message }, &Limits::default(), HolderKind::Client);
+    assert_eq!(
+        up.unwrap_err().to_string(),
+        "jobs.job[0].resource_id: is missing; wanted 1 to 256 bytes of text without control characters"
+    );
+    let message = Some(wire::session_down::Message::Jobs(wire::Jobs { job: vec![job] }));
+    let down = Down::from_wire(wire::SessionDown { message }, NOON);
+    assert_eq!(down.unwrap_err().field, "jobs.job[0].resource_id");
+}
+
 // === other versions ===
 
 #[test]

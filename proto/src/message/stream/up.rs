@@ -6,7 +6,7 @@ use super::said;
 use crate::message::ask::report;
 use crate::message::refusal::{Limits, Refusal};
 use crate::message::{
-    DomainReport, Hello, HolderKind, Report, StreamReport, UnitsAsked, Up, ViewPart, field,
+    DomainReport, Hello, HolderKind, JobNews, Report, StreamReport, UnitsAsked, Up, ViewPart, field,
 };
 use crate::wire::session_up_request::Message;
 use crate::{ClientId, Epoch, Features, Incarnation, ReportId, wire};
@@ -35,6 +35,7 @@ impl Up {
                 DomainReport::from_wire(report, limits).map(|report| Up::Domains(Box::new(report)))
             }
             Message::View(view) => ViewPart::from_wire(view).map(Up::View),
+            Message::Jobs(jobs) => JobNews::all_from_request(jobs, limits).map(Up::Jobs),
         };
         up.map(Some)
     }
@@ -47,6 +48,7 @@ impl Up {
                 Features::BASE
             }
             Up::View(_) => Features::LOOKS,
+            Up::Jobs(_) => Features::JOBS,
         }
     }
 
@@ -64,6 +66,9 @@ impl Up {
             Up::Domains(report) => Message::Domains(report.to_wire()),
             Up::Units(units) => Message::Units(units.to_wire()),
             Up::View(view) => Message::View(view.to_wire()),
+            Up::Jobs(jobs) => {
+                Message::Jobs(wire::JobsRequest { job: jobs.iter().map(JobNews::to_wire).collect() })
+            }
         };
         wire::SessionUpRequest { message: Some(message) }
     }
@@ -78,6 +83,7 @@ fn out_of_turn(message: &Message, wanted: &str) -> Refusal {
         Message::Domains(_) => "is of domains",
         Message::Units(_) => "is of units",
         Message::View(_) => "is a view",
+        Message::Jobs(_) => "is of jobs",
     };
     Refusal::invalid("message", found, wanted)
 }
