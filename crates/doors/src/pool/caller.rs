@@ -1,10 +1,15 @@
 //! A caller: the locks that one connection has, and its wait for another.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lessor_proto::Time;
 
 use super::key::PoolGauge;
+
+/// The time that news of a job takes at the most that was done elsewhere. What was done so shortly before a wait began counts for
+/// it: its caller has looked for the outcome before that, and found none.
+const NEWS: Duration = Duration::from_millis(50);
 
 /// The state of a connection.
 #[derive(Debug)]
@@ -54,6 +59,11 @@ impl<P> Default for PoolCaller<P> {
 // === impl PoolWait ===
 
 impl PoolWait {
+    /// The moment from which on a job that is done elsewhere counts for it.
+    pub(super) fn job_since(&self) -> Time {
+        self.since.earlier(NEWS)
+    }
+
     /// When there is something to be decided of it.
     pub(super) fn due(&self) -> Time {
         self.doubts.unwrap_or(Time::MAX).min(self.deadline)

@@ -44,6 +44,8 @@ pub struct PoolCounts {
     pub processed: u64,
     /// The locks that were given although nothing was leased.
     pub opened: u64,
+    /// The waits that ended in `DONE` as a job was done at another door.
+    pub done_elsewhere: u64,
 }
 
 // === impl PoolCounts ===

@@ -23,6 +23,9 @@ pub trait PoolUnits {
     /// When there is none here.
     fn take(&mut self, gauge: &Arc<PoolGauge>) -> Result<Self::Permit, NoUnit>;
 
+    /// A job was done with a unit of the gauge, which is given back behind that.
+    fn job_done(&mut self, gauge: &PoolGauge, now: Time);
+
     /// Whether it is known how many units there are here, be it none.
     fn is_leased(&self, gauge: &PoolGauge) -> bool;
 }
@@ -107,7 +110,7 @@ impl<P> PoolTable<P> {
                 Ok(asked) => self.acquire(caller, asked, now, units),
                 Err(answer) => Some(answer),
             },
-            PoolCommand::Release => Some(self.release(caller, now)),
+            PoolCommand::Release => Some(self.release(caller, now, units)),
             PoolCommand::Figures(name) => {
                 let text = self.counts().text(name, now.since(self.began));
                 Some(text.map_or(PoolAnswer::Fault(PoolFault::WrongStat), PoolAnswer::Figures))
@@ -183,12 +186,18 @@ impl<P> PoolTable<P> {
         None
     }
 
-    /// Gives back the newest lock, or gives up the wait; whoever waits for anybody is done then.
-    fn release(&mut self, caller: CallerId, now: Time) -> PoolAnswer {
+    /// Gives back the newest lock, or gives up the wait; whoever waits for anybody is done then, here and at other doors.
+    fn release(&mut self, caller: CallerId, now: Time, units: &mut impl PoolUnits<Permit = P>) -> PoolAnswer {
         let (gauge, since) = match self.end_wait(caller) {
-            Some(wait) => (wait.gauge, wait.since),
+            Some(wait) => {
+                units.job_done(&wait.gauge, now);
+                (wait.gauge, wait.since)
+            }
             None => match self.callers.get_mut(&caller).and_then(|of| of.locks.pop()) {
-                Some(lock) => self.end_lock(lock, now),
+                Some(lock) => {
+                    units.job_done(&lock.gauge, now);
+                    self.end_lock(lock, now)
+                }
                 None => {
                     self.counts.release_mismatch += 1;
                     return PoolAnswer::NotLocked;
@@ -199,19 +208,6 @@ impl<P> PoolTable<P> {
         self.finish(&gauge.key, now.since(since), now);
         self.forget(&gauge.key);
         PoolAnswer::Released
-    }
-
-    /// All who wait for anybody to do the work of a key go on.
-    fn finish(&mut self, key: &[u8], gained: Duration, now: Time) {
-        let waiting =
-            self.keys.get_mut(key).map(|known| std::mem::take(&mut known.for_anyone)).unwrap_or_default();
-        for waiter in waiting {
-            if let Some(wait) = self.end_wait(waiter) {
-                self.counts.waiting_for_good += now.since(wait.since);
-                self.counts.gained += gained;
-                self.said.push((waiter, PoolAnswer::Done));
-            }
-        }
     }
 
     /// Takes a unit that has come for a gauge, for the oldest caller who waits for itself, or else for anybody. Returns it if

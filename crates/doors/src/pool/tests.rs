@@ -16,6 +16,8 @@ struct Store {
     out: Rc<RefCell<BTreeMap<Box<str>, u32>>>,
     /// Whether nothing is leased.
     is_cut_off: Rc<Cell<bool>>,
+    /// The gauges of jobs that were done.
+    jobs: Rc<RefCell<Vec<Box<str>>>>,
 }
 
 struct Token(Store, Box<str>);
@@ -40,6 +42,11 @@ impl PoolUnits for Store {
         }
         *count += 1;
         Ok(Token(self.clone(), gauge.name.clone()))
+    }
+
+    fn job_done(&mut self, gauge: &PoolGauge, _now: Time) {
+        // Its unit, if it has one, is not given back yet.
+        self.jobs.borrow_mut().push(gauge.name.clone());
     }
 
     fn is_leased(&self, _gauge: &PoolGauge) -> bool {
@@ -225,6 +232,40 @@ fn a_release_while_waiting_ends_the_wait() {
     assert_eq!(door.say(1, "RELEASE"), "RELEASED");
     assert_eq!(door.heard(), "2 DONE");
     assert_eq!((door.table.counts().working, door.table.counts().waiters), (1, 1));
+}
+
+#[test]
+fn a_job_that_is_done_at_another_door_is_one_for_whom_it_was_not_too_early() {
+    let mut door = Door::new(4);
+    let gauge = Arc::new(PoolGauge::new(b"key", 1));
+    // Somebody works at another door.
+    let unit = door.store.take(&gauge).unwrap();
+    assert_eq!(door.table.awaits(&gauge), None, "nobody waits");
+    let at = |millis| Time::ZERO + Duration::from_millis(millis);
+    for (caller, line, millis) in [(0, "ACQ4ME", 1_000), (1, "ACQ4ANY", 1_100), (2, "ACQ4ANY", 2_000)] {
+        door.now = at(millis);
+        assert_eq!(door.say(caller, &format!("{line} key 1 9 9")), "-");
+    }
+    assert_eq!(door.table.awaits(&gauge), Some(at(1_050)), "for the one of the two who came first");
+    door.table.finish_elsewhere(&gauge, at(1_049), door.now);
+    assert_eq!((door.heard(), door.table.touched().len()), (String::new(), 1), "the next one is asked for");
+    door.table.finish_elsewhere(&gauge, at(1_949), door.now);
+    assert_eq!(door.heard(), "1 DONE");
+    door.table.finish_elsewhere(&gauge, at(1_950), door.now);
+    assert_eq!(
+        (door.heard(), door.table.awaits(&gauge)),
+        ("2 DONE".into(), None),
+        "nobody waits for anybody"
+    );
+    let counts = door.table.counts();
+    assert_eq!((counts.done_elsewhere, counts.waiters, counts.releases), (2, 1, 0));
+    drop(unit);
+    door.feed();
+    assert_eq!(door.heard(), "0 LOCKED");
+    assert_eq!(door.say(3, "ACQ4ANY key 1 9 9"), "-");
+    assert_eq!(door.table.awaits(&gauge), None, "whoever works does so here");
+    assert_eq!((door.say(0, "RELEASE"), door.say(3, "RELEASE")), ("RELEASED".into(), "NOT_LOCKED".into()));
+    assert_eq!(*door.store.jobs.borrow(), vec![gauge.name.clone()], "other doors are told once");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Turns of a table: locks and waits that begin and end.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lessor_proto::Time;
 
@@ -71,6 +72,39 @@ impl<P> PoolTable<P> {
         self.counts.waiters -= 1;
         self.touched.push(Arc::clone(&wait.gauge));
         Some(wait)
+    }
+
+    /// All who wait for anybody to do the work of a key go on.
+    pub(super) fn finish(&mut self, key: &[u8], gained: Duration, now: Time) {
+        let waiting =
+            self.keys.get_mut(key).map(|known| std::mem::take(&mut known.for_anyone)).unwrap_or_default();
+        for waiter in waiting {
+            if let Some(wait) = self.end_wait(waiter) {
+                self.counts.waiting_for_good += now.since(wait.since);
+                self.counts.gained += gained;
+                self.said.push((waiter, PoolAnswer::Done));
+            }
+        }
+    }
+
+    /// A job with a unit of a gauge was done at another door, no later than `at`: all go on who wait for anybody to do the work of
+    /// its key, and have waited since then.
+    pub fn finish_elsewhere(&mut self, gauge: &Arc<PoolGauge>, at: Time, now: Time) {
+        // Whether or not anybody goes on: who waits still is to be told of the next one.
+        self.touched.push(Arc::clone(gauge));
+        let Some(line) = self.keys.get(&gauge.key) else { return };
+        let has_waited = |caller: &&CallerId| {
+            let wait = self.callers.get(*caller).and_then(|of| of.wait.as_ref());
+            wait.is_some_and(|wait| wait.job_since() <= at)
+        };
+        for waiter in line.for_anyone.iter().filter(has_waited).copied().collect::<Vec<_>>() {
+            if let Some(wait) = self.end_wait(waiter) {
+                self.counts.waiting_for_good += now.since(wait.since);
+                self.counts.done_elsewhere += 1;
+                self.said.push((waiter, PoolAnswer::Done));
+            }
+        }
+        self.forget(&gauge.key);
     }
 
     /// A place is free, for callers of any number of workers.

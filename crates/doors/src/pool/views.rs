@@ -36,6 +36,16 @@ impl<P> PoolTable<P> {
         self.keys.get(&gauge.key).map_or((0, 0), |line| line.need(gauge))
     }
 
+    /// Since when a job that is done elsewhere is waited for, with a unit of this gauge; nothing where nobody waits for anybody's, or
+    /// nobody can be at work elsewhere.
+    #[must_use]
+    pub fn awaits(&self, gauge: &PoolGauge) -> Option<Time> {
+        let line = self.keys.get(&gauge.key).filter(|line| line.need(gauge).1 > 0)?;
+        let mut waits = line.for_anyone.iter().filter_map(|caller| self.callers.get(caller)?.wait.as_ref());
+        // They stand in the order in which they came.
+        waits.find(|wait| wait.gauge.workers == gauge.workers).map(PoolWait::job_since)
+    }
+
     /// The counts of it.
     #[must_use]
     pub fn counts(&self) -> PoolCounts {

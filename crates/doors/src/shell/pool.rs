@@ -1,5 +1,6 @@
 //! The door for PoolCounter: connections that say lines, and tasks that wait for units on behalf of those who wait.
 
+mod jobs;
 mod units;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -10,6 +11,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use lessor_client::internals::clock;
+use lessor_client::internals::jobs::GaugeJobs;
 use lessor_client::{Denied, Gauge, Permit};
 use lessor_proto::Time;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -115,10 +117,12 @@ impl PoolDoor {
     }
 
     /// Takes the answer of a gauge to one of those who wait for a unit of it.
-    fn deliver(self: &Arc<PoolDoor>, gauge: &PoolGauge, answer: Result<Permit, Denied>) {
+    fn deliver(self: &Arc<PoolDoor>, gauge: &Arc<PoolGauge>, answer: Result<Permit, Denied>) {
         let mut state = self.lock();
         match answer {
             Ok(permit) => {
+                // The unit may be that of a job that was done: who waited for that hears of it first.
+                state.take_job(gauge);
                 let unit = state.gauges.unit(permit);
                 drop(state.table.serve(gauge, unit, clock::now()));
             }
@@ -134,13 +138,14 @@ impl PoolDoor {
         for gauge in state.table.touched() {
             let (working, wanted) = state.table.need(&gauge);
             state.gauges.want(&gauge, working + wanted);
+            state.await_job(&gauge);
             match state.waiters.get(&gauge.name) {
                 Some(told) => told.notify_one(),
                 None if wanted > 0 => {
-                    let Some(handle) = state.gauges.handle(&gauge) else { continue };
+                    let Some(way) = state.gauges.way(&gauge) else { continue };
                     let told = Arc::new(Notify::new());
                     state.waiters.insert(gauge.name.clone(), Arc::clone(&told));
-                    tokio::spawn(Arc::clone(self).wait(gauge, handle, told));
+                    tokio::spawn(Arc::clone(self).wait(gauge, way, told));
                 }
                 None => {}
             }
@@ -151,8 +156,13 @@ impl PoolDoor {
         self.doors.figures.pool.show(&state.table.counts());
     }
 
-    /// Waits for units of a gauge as long as somebody waits for one.
-    async fn wait(self: Arc<PoolDoor>, gauge: Arc<PoolGauge>, handle: Gauge, told: Arc<Notify>) {
+    /// Waits for units of a gauge as long as somebody waits for one, and for jobs that are done elsewhere.
+    async fn wait(
+        self: Arc<PoolDoor>,
+        gauge: Arc<PoolGauge>,
+        (handle, mut jobs): (Gauge, GaugeJobs),
+        told: Arc<Notify>,
+    ) {
         let mut waits = FuturesUnordered::new();
         loop {
             let wanted = {
@@ -172,6 +182,7 @@ impl PoolDoor {
             }
             tokio::select! {
                 () = told.notified() => {}
+                _ = jobs.elsewhere() => self.hear_elsewhere(&gauge),
                 Some(answer) = waits.next() => self.deliver(&gauge, answer),
             }
         }

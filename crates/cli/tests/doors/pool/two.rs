@@ -122,3 +122,40 @@ async fn two_doors_keep_one_key_also_when_one_is_killed() {
     other.stop().await;
     front.server.stop().await;
 }
+
+#[tokio::test]
+async fn work_that_is_done_at_one_door_is_done_for_who_waits_at_the_other() {
+    let front = Front::open(RULES, "").await;
+    let (one, other) = (door(&front, &[]).await, door(&front, &[]).await);
+    let mut works = [Line::open(&one.pool).await, Line::open(&one.pool).await];
+    let (mut anybody, mut itself) = (Line::open(&other.pool).await, Line::open(&other.pool).await);
+    let mut looks = Line::open(&other.pool).await;
+    for round in 0..3 {
+        // Both workers of the key are at one door, and nobody else gets in.
+        for line in &mut works {
+            assert_eq!(line.ask("ACQ4ME key 2 100 3600").await, "LOCKED", "round {round}");
+        }
+        anybody.say("ACQ4ANY key 2 100 3600").await;
+        itself.say("ACQ4ME key 2 100 3600").await;
+        eventually("both wait", async || looks.ask("STATS waiting_workers").await == "waiting_workers: 2")
+            .await;
+        let [first, second] = &mut works;
+        assert_eq!(first.ask("RELEASE").await, "RELEASED");
+        assert_eq!(anybody.hear().await, "DONE", "round {round}");
+        assert_eq!(itself.hear().await, "LOCKED", "and the unit goes to the one that waits for itself");
+        assert_eq!(second.ask("RELEASE").await, "RELEASED");
+        assert_eq!(itself.ask("RELEASE").await, "RELEASED");
+    }
+    let page = other.http("GET /metrics", "", "").await.body;
+    assert!(page.contains("lessor_pool_done_elsewhere_total 3\n"), "{page}");
+    // Whoever dies has done nothing: its unit comes back when its lease has ended, or its door says so.
+    assert_eq!(works[0].ask("ACQ4ME key 1 100 0").await, "LOCKED");
+    anybody.say("ACQ4ANY key 1 100 3600").await;
+    eventually("it waits", async || looks.ask("STATS waiting_workers").await == "waiting_workers: 1").await;
+    drop(works);
+    assert_eq!(anybody.hear().await, "LOCKED");
+    drop((anybody, itself, looks));
+    one.stop().await;
+    other.stop().await;
+    front.server.stop().await;
+}

@@ -15,6 +15,7 @@ pub(in crate::shell) struct PoolFigures {
     /// Keys of which a gauge is open, which is so for a while after the last lock.
     pub(in crate::shell) leased: Gauge,
     opened: Counter,
+    done_elsewhere: Counter,
     /// Locks that were held for longer than their lease.
     pub(in crate::shell) outlived: Counter,
 }
@@ -37,6 +38,11 @@ impl PoolFigures {
             self.opened.clone(),
         );
         registry.register(
+            "lessor_pool_done_elsewhere",
+            "Waits that ended as a job was done at another door",
+            self.done_elsewhere.clone(),
+        );
+        registry.register(
             "lessor_pool_outlived",
             "Locks that were held for longer than their lease",
             self.outlived.clone(),
@@ -49,5 +55,6 @@ impl PoolFigures {
         self.waiting.set(counts.waiters.cast_signed());
         self.keys.set(counts.keys.cast_signed());
         self.opened.inc_by(counts.opened.saturating_sub(self.opened.get()));
+        self.done_elsewhere.inc_by(counts.done_elsewhere.saturating_sub(self.done_elsewhere.get()));
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_client::internals::clock;
+use lessor_client::internals::jobs::GaugeJobs;
 use lessor_client::{Amount, Client, Denied, Gauge, Permit, Rung};
 use lessor_proto::Time;
 use prometheus_client::metrics::counter::Counter;
@@ -30,6 +31,17 @@ struct OpenGauge {
     gauge: Gauge,
     wants: u32,
     used: Time,
+    jobs: OpenJobs,
+}
+
+/// The jobs of a gauge that is open.
+#[derive(Debug)]
+struct OpenJobs {
+    way: GaugeJobs,
+    /// One that is done elsewhere was asked for, and was not heard of yet.
+    is_awaited: bool,
+    /// When that was done which was heard of last.
+    heard: Option<Time>,
 }
 
 /// A unit in use. That it is longer than its lease there is no word for in the protocol, and it is counted.
@@ -56,9 +68,30 @@ impl PoolGauges {
         PoolGauges { client, open: BTreeMap::new(), figures, most }
     }
 
-    /// The handle of a gauge that is open.
-    pub(super) fn handle(&self, of: &PoolGauge) -> Option<Gauge> {
-        self.open.get(&of.name).map(|open| open.gauge.clone())
+    /// The handle of a gauge that is open, and the way on which word comes of jobs that were done elsewhere.
+    pub(super) fn way(&self, of: &PoolGauge) -> Option<(Gauge, GaugeJobs)> {
+        self.open.get(&of.name).map(|open| (open.gauge.clone(), open.jobs.way.clone()))
+    }
+
+    /// Whether a job that is done elsewhere was asked for, and was not heard of yet.
+    pub(super) fn is_job_awaited(&self, of: &PoolGauge) -> bool {
+        self.open.get(&of.name).is_some_and(|open| open.jobs.is_awaited)
+    }
+
+    /// Somebody has waited since then for a job that is done elsewhere.
+    pub(super) fn await_job(&mut self, of: &PoolGauge, since: Time) {
+        if let Some(OpenGauge { jobs, .. }) = self.open.get_mut(&of.name) {
+            jobs.is_awaited = true;
+            jobs.way.wait(since);
+        }
+    }
+
+    /// When a job was done elsewhere, if that was not asked before.
+    pub(super) fn take_job(&mut self, of: &PoolGauge) -> Option<Time> {
+        let OpenGauge { jobs, .. } = self.open.get_mut(&of.name)?;
+        let at = jobs.way.last_elsewhere().filter(|&at| Some(at) > jobs.heard)?;
+        (jobs.heard, jobs.is_awaited) = (Some(at), false);
+        Some(at)
     }
 
     /// A unit that has come.
@@ -94,7 +127,9 @@ impl PoolGauges {
             let gauge = opening
                 .open()
                 .inspect_err(|fault| tracing::error!(resource = &*of.name, %fault, "not opened"));
-            let open = OpenGauge { gauge: gauge.ok()?, wants: 1, used: clock::now() };
+            let gauge = gauge.ok()?;
+            let jobs = OpenJobs { way: GaugeJobs::of(&gauge), is_awaited: false, heard: None };
+            let open = OpenGauge { gauge, wants: 1, used: clock::now(), jobs };
             self.open.insert(of.name.clone(), open);
             self.show();
         }
@@ -117,6 +152,12 @@ impl PoolUnits for PoolGauges {
             Ok(permit) => Ok(self.unit(permit)),
             Err(denied) if is_final(&denied) => Err(NoUnit::Never),
             Err(_) => Err(NoUnit::NotHere),
+        }
+    }
+
+    fn job_done(&mut self, of: &PoolGauge, now: Time) {
+        if let Some(open) = self.open.get(&of.name) {
+            open.jobs.way.done(now);
         }
     }
 
