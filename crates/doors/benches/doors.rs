@@ -1,9 +1,10 @@
 //! Answers a second of both doors, beside a bare service of the same protocol on the same thread: calls from a bounded number of
 //! callers at a time, at as many keys as are told, all of them with units at hand and used before.
 //!
-//! `cargo bench -p lessor-doors --bench doors`, or with the number of keys behind `--`. The doors and the bare services have one
-//! thread between them, callers another, and the server that leases a third. What stands there is the median of rounds that take
-//! turns, with the processor time of that one thread for an answer.
+//! `cargo bench -p lessor-doors --bench doors`, or with the number of keys, one of the doors and the uses of each key before it is
+//! measured behind `--`, as in `10000 check used=1000`. The doors and the bare services have one thread between them, callers
+//! another, and the server that leases a third. What stands there is the median of rounds that take turns, with the processor time
+//! of each of those threads for an answer, and the allocator of the program.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -33,11 +34,14 @@ use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Calls under way at a time.
 const CALLERS: usize = 32;
 const ROUNDS: usize = 7;
 const ROUND: Duration = Duration::from_secs(2);
-/// The hits of each key before it is measured, as of one that has been used before in its hour.
+/// The hits of each key before it is measured, if nothing else is told.
 const USED: u32 = 64;
 /// Nobody gets there in the time of the bench.
 const RULES: &str = "
@@ -100,11 +104,24 @@ async fn server(state: &std::path::Path, book: &RuleBook) -> Server {
     start(&templates(book)).await
 }
 
-/// The processor time of the thread of that runtime.
-async fn processor_time(handle: &Handle) -> Duration {
-    let read = handle.spawn(async { clock_gettime(ClockId::ThreadCPUTime) });
-    let time = read.await.expect("a time");
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+/// The threads whose processor time is told: that of the services, of whoever leases to the doors, and of the callers.
+struct Threads {
+    serving: Handle,
+    leasing: Handle,
+}
+
+// === impl Threads ===
+
+impl Threads {
+    /// The processor time of each.
+    async fn times(&self) -> [Duration; 3] {
+        let read = || {
+            let time = clock_gettime(ClockId::ThreadCPUTime);
+            Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+        };
+        let of = async |handle: &Handle| handle.spawn(async move { read() }).await.expect("a time");
+        [of(&self.serving).await, of(&self.leasing).await, read()]
+    }
 }
 
 /// The services of one kind, the bare one first.
@@ -114,8 +131,8 @@ struct Pair {
     is_grpc: bool,
 }
 
-/// Calls a service for a round. Returns the calls a second.
-async fn round(pair: &Pair, place: usize, keys: usize, count: Option<usize>) -> f64 {
+/// Calls a service for a round, or for each key once with so many hits. Returns the calls a second.
+async fn round(pair: &Pair, place: usize, keys: usize, used: Option<u32>) -> f64 {
     let (next, end) = (Arc::new(AtomicUsize::new(0)), clock::now() + ROUND);
     let began = clock::now();
     let mut callers = tokio::task::JoinSet::new();
@@ -126,11 +143,10 @@ async fn round(pair: &Pair, place: usize, keys: usize, count: Option<usize>) -> 
     for _ in 0..CALLERS {
         let (next, address, channel) = (Arc::clone(&next), pair.addresses[place].clone(), channel.clone());
         callers.spawn(async move {
-            // Only those who use all keys once use them so much.
-            let hits = count.map_or(1, |_| USED);
+            let hits = used.unwrap_or(1);
             let go_on = || {
                 let number = next.fetch_add(1, Ordering::Relaxed);
-                let is_more = count.map_or_else(|| clock::now() < end, |count| number < count);
+                let is_more = used.map_or_else(|| clock::now() < end, |_| number < keys);
                 is_more.then(|| number.wrapping_mul(7_919) % keys)
             };
             match channel {
@@ -199,25 +215,29 @@ fn median(mut figures: Vec<f64>) -> f64 {
     figures[figures.len() / 2]
 }
 
-async fn compare(pair: &Pair, keys: usize, served: &Handle) {
+async fn compare(pair: &Pair, keys: usize, used: u32, threads: &Threads) {
     // Every key once, so that each has units.
-    round(pair, 1, keys, Some(keys)).await;
-    let mut figures: [[Vec<f64>; 2]; 2] = Default::default();
+    round(pair, 1, keys, Some(used)).await;
+    let mut rates: [Vec<f64>; 2] = Default::default();
+    let mut spent: [[Vec<f64>; 3]; 2] = Default::default();
     let mut ratios = Vec::new();
     for _ in 0..ROUNDS {
-        let mut rates = [0.0; 2];
         for place in [0, 1] {
-            let before = processor_time(served).await;
-            rates[place] = round(pair, place, keys, None).await;
-            let spent = processor_time(served).await - before;
-            figures[place][0].push(rates[place]);
-            figures[place][1].push(spent.as_secs_f64() * 1e6 / (rates[place] * ROUND.as_secs_f64()));
+            let before = threads.times().await;
+            let rate = round(pair, place, keys, None).await;
+            rates[place].push(rate);
+            for (thread, time) in threads.times().await.into_iter().enumerate() {
+                let micros = (time - before[thread]).as_secs_f64() * 1e6;
+                spent[place][thread].push(micros / (rate * ROUND.as_secs_f64()));
+            }
         }
-        ratios.push(rates[1] / rates[0]);
+        ratios.push(rates[1][rates[1].len() - 1] / rates[0][rates[0].len() - 1]);
     }
-    let [[bare, bare_cpu], [door, door_cpu]] = figures.map(|of| of.map(median));
+    let [bare, door] = rates.map(median);
+    let [[bare_cpu, _, bare_callers], [door_cpu, leasing, callers]] = spent.map(|of| of.map(median));
     println!(
-        "{:>8} {keys:>8} {bare:>10.0} {door:>10.0} {:>7.2} {bare_cpu:>9.1} {door_cpu:>9.1}",
+        "{:>8} {keys:>8} {bare:>10.0} {door:>10.0} {:>7.2} {bare_cpu:>9.1} {door_cpu:>9.1} {bare_callers:>12.1} {callers:>12.1} \
+         {leasing:>10.1}",
         pair.name,
         median(ratios)
     );
@@ -225,12 +245,24 @@ async fn compare(pair: &Pair, keys: usize, served: &Handle) {
 
 fn main() {
     let told: Option<usize> = std::env::args().skip(1).find_map(|argument| argument.parse().ok());
+    let only = ["rls", "check"].into_iter().find(|name| std::env::args().any(|argument| argument == **name));
+    let used =
+        std::env::args().find_map(|argument| argument.strip_prefix("used=")?.parse().ok()).unwrap_or(USED);
     let (leasing, serving) = (thread("server"), thread("doors"));
     let state = tempfile::tempdir().expect("a folder");
     let callers = Builder::new_current_thread().enable_all().build().expect("a runtime");
     println!(
-        "{:>8} {:>8} {:>10} {:>10} {:>7} {:>9} {:>9}",
-        "door", "keys", "bare/s", "door/s", "ratio", "bare us", "door us"
+        "{:>8} {:>8} {:>10} {:>10} {:>7} {:>9} {:>9} {:>12} {:>12} {:>10}",
+        "door",
+        "keys",
+        "bare/s",
+        "door/s",
+        "ratio",
+        "bare us",
+        "door us",
+        "its callers",
+        "its callers",
+        "leasing us"
     );
     let path = state.path().to_owned();
     callers.block_on(async {
@@ -256,9 +288,10 @@ fn main() {
             Pair { name: "rls", addresses: [bare_rls, rls], is_grpc: true },
             Pair { name: "check", addresses: [bare_http, http], is_grpc: false },
         ];
+        let threads = Threads { serving, leasing };
         for keys in told.map_or(vec![1_000, 10_000, 100_000], |keys| vec![keys]) {
-            for pair in &pairs {
-                compare(pair, keys, &serving).await;
+            for pair in pairs.iter().filter(|pair| only.is_none_or(|only| only == pair.name)) {
+                compare(pair, keys, used, &threads).await;
             }
         }
     });
