@@ -19,6 +19,7 @@ use crate::rules::RuleBook;
 
 mod address;
 mod connection;
+mod conversation;
 mod figures;
 mod http;
 mod in_force;

@@ -2,30 +2,21 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::{ConnectInfo, DefaultBodyLimit, Path, RawQuery, Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
+use futures_util::poll;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use hyper::server::conn::http1;
-use hyper::service::{Service, service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
-use lessor_client::internals::clock;
 use lessor_envoy_proto::Code;
-use lessor_proto::Time;
-use tokio::sync::watch;
-use tokio::task::JoinSet;
 use tokio::time::timeout;
-use tower_layer::Layer as _;
 
-use super::connection::DoorConnection;
 use super::figures::{AnswerLabel, DoorKind};
-use super::listener::DoorListener;
 use super::peer::PeerAddress;
 use super::readiness::Readiness;
 use super::rls::RlsOutcome;
@@ -38,14 +29,8 @@ use crate::web::{WebPeer, WebRequest};
 /// The bytes that a body may have.
 const BODY_BYTES: usize = 64 << 10;
 
-/// The time in which the head of a request comes, also of the next one on a connection: longer than proxies keep one that is idle
-/// (nginx 60 s), so that they are the ones who close it.
-const HEAD: Duration = Duration::from_secs(75);
 /// The time in which a request has come with its body, and is answered. No rule lets an answer wait for longer.
 const REQUEST: Duration = Duration::from_secs(60);
-
-/// The time that the first request of a connection has at the end.
-const FIRST: Duration = Duration::from_secs(1);
 
 /// The state of the routes.
 #[derive(Clone, Debug)]
@@ -59,9 +44,18 @@ pub(super) struct Routed {
 /// The pages of probes, who have no certificate.
 const PROBES: [&str; 3] = ["/healthcheck", "/healthz", "/readyz"];
 
+// === impl Routed ===
+
+impl Routed {
+    /// Whether a peer may ask for more than probes do.
+    pub(super) fn admits(&self, peer: PeerAddress) -> bool {
+        !self.requires_certificates || peer.is_certified || peer.address.is_none()
+    }
+}
+
 pub(super) fn routes(routed: Routed) -> Router {
     Router::new()
-        .route("/check/{set}", any(check))
+        .route("/check/{set}", any(routed_check))
         .route("/v1/settle", post(settle))
         .route("/v1/{set}", post(program))
         .route("/json", post(rate_limit))
@@ -72,68 +66,18 @@ pub(super) fn routes(routed: Routed) -> Router {
         .route("/status", get(status))
         .layer(DefaultBodyLimit::max(BODY_BYTES))
         .layer(from_fn_with_state(routed.clone(), certified))
-        .layer(from_fn(in_time))
+        .layer(from_fn(async |request: Request, next: Next| in_time(next.run(request)).await))
         .with_state(routed)
 }
 
-/// Serves HTTP/1 until it ends, each connection no longer than until it has that age. Requests under way are answered.
-pub(super) async fn serve(
-    mut listener: DoorListener,
-    router: Router,
-    readiness: Readiness,
-    age: Option<Duration>,
-) {
-    let (mut connections, mut ended) = (JoinSet::new(), pin!(readiness.clone().ended()));
-    loop {
-        tokio::select! {
-            () = &mut ended => break,
-            connection = listener.accept() => {
-                connections.spawn(converse(connection, router.clone(), readiness.clone(), age));
-            }
-            Some(_) = connections.join_next() => {}
-        }
+/// The answer, if it is made within the time of a request.
+pub(super) async fn in_time(answer: impl Future<Output = Response>) -> Response {
+    let mut answer = pin!(answer);
+    // Most are there at once, and need no timer.
+    if let Poll::Ready(answer) = poll!(answer.as_mut()) {
+        return answer;
     }
-    drop(listener);
-    while connections.join_next().await.is_some() {}
-}
-
-/// Serves one connection.
-async fn converse(connection: DoorConnection, router: Router, readiness: Readiness, age: Option<Duration>) {
-    let ends = age.map_or(Time::MAX, |age| clock::now() + age);
-    let answers = axum::Extension(ConnectInfo(connection.peer())).layer(router);
-    let (answers, has_asked) = (TowerToHyperService::new(answers), watch::Sender::new(false));
-    let service = service_fn(|request| {
-        has_asked.send_if_modified(|asked| !std::mem::replace(asked, true));
-        answers.call(request)
-    });
-    let served = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
-        .serve_connection(TokioIo::new(connection), service);
-    let mut served = pin!(served);
-    tokio::select! {
-        // Errors of a peer are its own affair.
-        _ = &mut served => return,
-        () = clock::sleep_until(ends) => {
-            served.as_mut().graceful_shutdown();
-            let _ = served.await;
-            return;
-        }
-        () = readiness.ended() => {}
-    }
-    // Nobody who has come before the end goes unheard: the first request may be on its way, and would be cut off.
-    let first = timeout(FIRST, async { has_asked.subscribe().wait_for(|asked| *asked).await.is_ok() });
-    tokio::select! {
-        _ = &mut served => return,
-        _ = first => {}
-    }
-    served.as_mut().graceful_shutdown();
-    let _ = served.await;
-}
-
-/// The answer to a request that comes within its time.
-async fn in_time(request: Request, next: Next) -> Response {
-    match timeout(REQUEST, next.run(request)).await {
+    match timeout(REQUEST, answer).await {
         Ok(answer) => answer,
         Err(_) => {
             let late = format!("the request took longer than {} s to come\n", REQUEST.as_secs());
@@ -145,28 +89,38 @@ async fn in_time(request: Request, next: Next) -> Response {
 /// The answer to a peer that has shown a certificate where that is wanted, or is a probe.
 async fn certified(State(routed): State<Routed>, request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<ConnectInfo<PeerAddress>>().map(|info| info.0);
-    let is_known = peer.is_some_and(|peer| peer.is_certified || peer.address.is_none());
-    if routed.requires_certificates && !is_known && !PROBES.contains(&request.uri().path()) {
+    let is_admitted = peer.map_or(!routed.requires_certificates, |peer| routed.admits(peer));
+    if !is_admitted && !PROBES.contains(&request.uri().path()) {
         return (StatusCode::FORBIDDEN, "no certificate was shown; wanted one of --tls-client-ca\n")
             .into_response();
     }
     next.run(request).await
 }
 
-/// The check of a proxy. Its body is not read, nor its own query.
-async fn check(
+/// The check of a proxy, as the routes find it.
+async fn routed_check(
     State(routed): State<Routed>,
     ConnectInfo(peer): ConnectInfo<PeerAddress>,
     Path(set): Path<String>,
     method: Method,
     headers: HeaderMap,
 ) -> Response {
+    check(&routed, peer, &set, (&method, &headers)).await
+}
+
+/// The check of a proxy in the set of that name. Its body is not read, nor its own query.
+pub(super) async fn check(
+    routed: &Routed,
+    peer: PeerAddress,
+    set: &str,
+    said: (&Method, &HeaderMap),
+) -> Response {
     let doors = &routed.doors;
     let rules = doors.in_force.load_full();
-    let Some(set) = rules.book().set(&set) else { return no_set(doors, DoorKind::Check, &set) };
+    let Some(set) = rules.book().set(set) else { return no_set(doors, DoorKind::Check, set) };
     let forwarded = set.manner.forwarded;
     let at = WebPeer { address: peer.address, is_certified: peer.is_certified };
-    let request = match WebRequest::read((&method, &headers), at, forwarded, &rules.book().trusted) {
+    let request = match WebRequest::read(said, at, forwarded, &rules.book().trusted) {
         Ok(request) => request,
         Err(fault) => return malformed(doors, DoorKind::Check, &fault),
     };
@@ -319,7 +273,8 @@ fn stranger() -> Response {
 
 impl IntoResponse for WebAnswer {
     fn into_response(self) -> Response {
-        let mut response = Response::new(self.body.into());
+        let body = if self.body.is_empty() { Body::empty() } else { self.body.into() };
+        let mut response = Response::new(body);
         *response.status_mut() = StatusCode::from_u16(self.status).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
         for (name, value) in self.fields {
             if let Ok(value) = HeaderValue::try_from(value) {

@@ -12,11 +12,12 @@ use tonic_health::server::HealthReporter;
 
 use super::Doors;
 use super::address::DoorAddress;
-use super::http::{self, Routed, routes};
+use super::conversation;
+use super::http::Routed;
 use super::listener::{DoorListener, DoorPlaces};
 use super::pool::{self, PoolDoor};
 use super::readiness::{Phase, Readiness};
-use super::rls::RlsService;
+use super::rls::{RlsService, RlsSwitch};
 use super::sockets::Sockets;
 use super::tls::{DoorTls, PortTls};
 
@@ -107,8 +108,8 @@ impl Listening {
             .http2_keepalive_interval(Some(KEEP_ALIVE[0]))
             .http2_keepalive_timeout(Some(KEEP_ALIVE[1]))
             .max_concurrent_streams(Some(STREAMS))
-            .add_service(health)
-            .add_service(RlsService::server(Arc::clone(&self.doors)));
+            .layer(RlsSwitch::layer(RlsService::server(Arc::clone(&self.doors))))
+            .add_service(health);
         let ended = self.readiness.clone().ended();
         let (listener, bound) = self.listen(address).await?;
         let listener = listener.over(tls.map(PortTls::Rls));
@@ -132,7 +133,7 @@ impl Listening {
         let (listener, bound) = self.listen(address).await?;
         let age = tls.as_ref().map(|tls| tls.max_age);
         let listener = listener.over(tls.map(PortTls::Http));
-        self.services.spawn(http::serve(listener, routes(routed), self.readiness.clone(), age));
+        self.services.spawn(conversation::serve(listener, routed, age));
         Ok(bound)
     }
 

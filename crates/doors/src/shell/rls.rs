@@ -1,10 +1,17 @@
 //! The service that Envoy calls over gRPC.
 
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use lessor_envoy_proto::rate_limit_service_server::{RateLimitService, RateLimitServiceServer};
 use lessor_envoy_proto::{RateLimitRequest, RateLimitResponse};
+use tonic::body::Body;
+use tonic::codegen::{BoxFuture, Service};
+use tonic::server::NamedService;
+use tonic::service::Routes;
 use tonic::{Request, Response, Status};
+use tower_layer::{Layer, layer_fn};
 
 use super::figures::{AnswerLabel, DoorKind};
 use super::{Asked, Doors};
@@ -17,6 +24,14 @@ const MESSAGE_BYTES: usize = 64 << 10;
 /// The service over doors.
 #[derive(Clone, Debug)]
 pub(super) struct RlsService(Arc<Doors>);
+
+/// The switch of a port for gRPC: calls of the service go straight to it, and everything else through the routes. Those look a
+/// service up by the path, and put its body and that of the answer into another one on the way there and back.
+#[derive(Clone, Debug)]
+pub(super) struct RlsSwitch {
+    service: RateLimitServiceServer<RlsService>,
+    routes: Routes,
+}
 
 /// The outcome of a request in messages of the service.
 #[derive(Clone, PartialEq, Debug)]
@@ -32,6 +47,9 @@ pub(super) enum RlsOutcome {
 // === impl RlsService ===
 
 impl RlsService {
+    /// The name in paths.
+    const NAME: &str = <RateLimitServiceServer<RlsService> as NamedService>::NAME;
+
     pub(super) fn server(doors: Arc<Doors>) -> RateLimitServiceServer<RlsService> {
         RateLimitServiceServer::new(RlsService(doors)).max_decoding_message_size(MESSAGE_BYTES)
     }
@@ -50,6 +68,35 @@ impl RateLimitService for RlsService {
             RlsOutcome::Answer(response) => Ok(Response::new(response)),
             RlsOutcome::NoLease(why) => Err(Status::unavailable(why)),
             RlsOutcome::Malformed(fault) => Err(Status::invalid_argument(fault.to_string())),
+        }
+    }
+}
+
+// === impl RlsSwitch ===
+
+impl RlsSwitch {
+    /// Puts it in front of routes.
+    pub(super) fn layer(
+        service: RateLimitServiceServer<RlsService>,
+    ) -> impl Layer<Routes, Service = RlsSwitch> + Clone {
+        layer_fn(move |routes| RlsSwitch { service: service.clone(), routes })
+    }
+}
+
+impl Service<http::Request<Body>> for RlsSwitch {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<http::Response<Body>, Infallible>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let path = request.uri().path().strip_prefix('/').and_then(|path| path.split_once('/'));
+        match path {
+            Some((RlsService::NAME, method)) if !method.is_empty() => self.service.call(request),
+            _ => Box::pin(self.routes.call(request)),
         }
     }
 }

@@ -1,0 +1,151 @@
+//! Conversations over HTTP/1: connections, and the way of each request on them.
+//!
+//! Checks of proxies, as nearly all requests are, go straight to their answer, and everything else through the routes. Those look
+//! the way up by the path, and put the request and its answer into a box for each layer, which costs more than most answers.
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::middleware::AddExtension;
+use axum::response::Response;
+use http::request::Parts;
+use http::{Method, Request};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use lessor_client::internals::clock;
+use lessor_proto::Time;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tower_layer::Layer as _;
+
+use super::connection::DoorConnection;
+use super::http::{Routed, check, in_time, routes};
+use super::listener::DoorListener;
+use super::peer::PeerAddress;
+use super::readiness::Readiness;
+
+/// The time in which the head of a request comes, also of the next one on a connection: longer than proxies keep one that is idle
+/// (nginx 60 s), so that they are the ones who close it.
+const HEAD: Duration = Duration::from_secs(75);
+/// The time that the first request of a connection has at the end.
+const FIRST: Duration = Duration::from_secs(1);
+/// The beginning of the paths of checks.
+const CHECK: &str = "/check/";
+
+/// The ways of the requests on a connection.
+struct Ways {
+    routed: Routed,
+    peer: PeerAddress,
+    routes: TowerToHyperService<AddExtension<Router, ConnectInfo<PeerAddress>>>,
+}
+
+/// Serves HTTP/1 until it ends, each connection no longer than until it has that age. Requests under way are answered.
+pub(super) async fn serve(mut listener: DoorListener, routed: Routed, age: Option<Duration>) {
+    let (mut connections, mut ended) = (JoinSet::new(), pin!(routed.readiness.clone().ended()));
+    let router = routes(routed.clone());
+    loop {
+        tokio::select! {
+            () = &mut ended => break,
+            connection = listener.accept() => {
+                let ways = Ways::new(routed.clone(), connection.peer(), router.clone());
+                connections.spawn(converse(connection, ways, routed.readiness.clone(), age));
+            }
+            Some(_) = connections.join_next() => {}
+        }
+    }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}
+
+/// Serves one connection.
+async fn converse(connection: DoorConnection, ways: Ways, readiness: Readiness, age: Option<Duration>) {
+    let ends = age.map_or(Time::MAX, |age| clock::now() + age);
+    let has_asked = watch::Sender::new(false);
+    let service = service_fn(|request| {
+        has_asked.send_if_modified(|asked| !std::mem::replace(asked, true));
+        ways.answer(request)
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .serve_connection(TokioIo::new(connection), service);
+    let mut served = pin!(served);
+    tokio::select! {
+        // Errors of a peer are its own affair.
+        _ = &mut served => return,
+        () = clock::sleep_until(ends) => {
+            served.as_mut().graceful_shutdown();
+            let _ = served.await;
+            return;
+        }
+        () = readiness.ended() => {}
+    }
+    // Nobody who has come before the end goes unheard: the first request may be on its way, and would be cut off.
+    let first = timeout(FIRST, async { has_asked.subscribe().wait_for(|asked| *asked).await.is_ok() });
+    tokio::select! {
+        _ = &mut served => return,
+        _ = first => {}
+    }
+    served.as_mut().graceful_shutdown();
+    let _ = served.await;
+}
+
+// === impl Ways ===
+
+impl Ways {
+    fn new(routed: Routed, peer: PeerAddress, router: Router) -> Ways {
+        let routes = TowerToHyperService::new(axum::Extension(ConnectInfo(peer)).layer(router));
+        Ways { routed, peer, routes }
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+        let (head, body) = request.into_parts();
+        match straight(&head).filter(|_| self.routed.admits(self.peer)) {
+            Some(set) => {
+                // Nobody reads it.
+                drop(body);
+                let answer = check(&self.routed, self.peer, set, (&head.method, &head.headers));
+                Ok(in_time(answer).await)
+            }
+            None => Box::pin(self.routes.call(Request::from_parts(head, body))).await,
+        }
+    }
+}
+
+/// The set of a check that goes straight to its answer: its name stands in the path as it is. Routes know more of methods whose
+/// answers have no body, and of names that are written otherwise.
+fn straight(head: &Parts) -> Option<&str> {
+    let set = head.uri.path().strip_prefix(CHECK)?;
+    let is_plain = !set.is_empty() && !set.bytes().any(|byte| matches!(byte, b'/' | b'%'));
+    let has_body = !matches!(head.method, Method::HEAD | Method::CONNECT);
+    (is_plain && has_body).then_some(set)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_routes_would_take_for_a_check_as_well_goes_straight() {
+        let set = |method: Method, uri: &str| {
+            let (head, ()) = Request::builder().method(method).uri(uri).body(()).unwrap().into_parts();
+            straight(&head).map(str::to_owned)
+        };
+        for uri in ["/check/edge", "/check/edge?x=/y%20", "http://here/check/edge"] {
+            assert_eq!(set(Method::GET, uri).as_deref(), Some("edge"), "{uri}");
+            assert_eq!(set(Method::POST, uri).as_deref(), Some("edge"), "{uri}");
+            assert_eq!(set(Method::HEAD, uri), None, "{uri}");
+        }
+        for uri in ["/check/", "/check", "/check/a/b", "/check/a%20b", "/v1/edge", "/checks/a", "/"] {
+            assert_eq!(set(Method::GET, uri), None, "{uri}");
+        }
+    }
+}
