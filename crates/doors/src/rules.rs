@@ -43,6 +43,8 @@ pub struct RuleBook {
 /// The rules for one kind of traffic.
 #[derive(Clone, Debug)]
 pub struct RuleSet {
+    /// The number among all sets of a book.
+    pub index: usize,
     /// The name: the set of `/check/{set}`, the domain of Envoy's requests.
     pub name: Box<str>,
     /// The answers of it.
@@ -241,7 +243,8 @@ impl RuleBook {
     #[must_use]
     pub fn new(version: u64, wait: Duration, mut sets: Vec<RuleSet>) -> RuleBook {
         let mut limits = 0;
-        for set in &mut sets {
+        for (index, set) in sets.iter_mut().enumerate() {
+            set.index = index;
             let own = set.rules.iter_mut().flat_map(|rule| &mut rule.limits);
             for limit in own.chain(&mut set.overrides) {
                 limit.index = limits;

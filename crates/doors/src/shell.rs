@@ -133,7 +133,8 @@ impl Doors {
             None => call.decide(rules, Doors::wait(rules, asked.timeout)).await,
             Some(_) => call.decide(&Unleased, Duration::ZERO).await,
         };
-        self.figures.answered(asked.door, call, &answer, clock::now().since(began));
+        let answers = rules.answers(call.set);
+        self.figures.answered(asked.door, answers, &answer, clock::now().since(began));
         rules.count(call, &answer);
         (answer, greedy)
     }

@@ -82,6 +82,7 @@ fn set(fail: Fail) -> RuleSet {
         rules: vec![],
         matcher: Matcher::Tree(Tree::new()),
         overrides: vec![],
+        index: 0,
     }
 }
 

@@ -299,7 +299,7 @@ fn set(
         }
     }
     let matcher = Matcher::Table(Table::new(attributing.attributes, rows));
-    Some(RuleSet { name: name.into(), manner: answers, rules, matcher, overrides })
+    Some(RuleSet { index: 0, name: name.into(), manner: answers, rules, matcher, overrides })
 }
 
 #[cfg(test)]

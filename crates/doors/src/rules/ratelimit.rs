@@ -107,6 +107,7 @@ impl ServiceRules {
         let set = |domain: DomainDraft| {
             let brought = |&(units, window): &(u32, Window)| Limit::brought(&domain.name, units, window);
             RuleSet {
+                index: 0,
                 overrides: as_said.overrides.iter().map(brought).collect(),
                 manner: as_said.manner.clone(),
                 matcher: Matcher::Tree(domain.tree),

@@ -3,6 +3,7 @@
 mod pool;
 mod tls;
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use prometheus_client::encoding::text::encode;
@@ -14,7 +15,7 @@ use prometheus_client::registry::Registry;
 
 pub(super) use self::pool::PoolFigures;
 use self::tls::TlsFigures;
-use crate::claim::{Call, CallAnswer, Overall, Verdict};
+use crate::claim::{CallAnswer, Overall, Verdict};
 
 /// The figures of all doors of a process.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub(super) struct Figures {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     waits: Family<DoorLabel, Histogram, fn() -> Histogram>,
+    /// Those of `waits`, by the door, each from its first answer on.
+    known_waits: PerDoor<Histogram>,
     pub(super) no_lease: Counter,
     rules: Family<RuleLabels, Counter>,
     loads: Family<LoadLabel, Counter>,
@@ -30,6 +33,17 @@ pub(super) struct Figures {
     pub(super) tls: TlsFigures,
     pub(super) pool: PoolFigures,
 }
+
+/// The counters of the answers of a set, each from its first answer on. Without them each answer would look its counter up by a
+/// name that is made for that.
+#[derive(Debug)]
+pub(super) struct SetCounters {
+    set: Box<str>,
+    answers: PerDoor<[OnceLock<Counter>; AnswerLabel::ALL]>,
+}
+
+/// A figure of each door.
+type PerDoor<T> = [OnceLock<T>; DoorKind::ALL];
 
 /// The counters of a rule.
 #[derive(Clone, Debug)]
@@ -101,6 +115,34 @@ enum LoadOutcome {
     Faulty,
 }
 
+// === impl DoorKind ===
+
+impl DoorKind {
+    /// The number of doors.
+    const ALL: usize = DoorKind::Pool as usize + 1;
+}
+
+// === impl AnswerLabel ===
+
+impl AnswerLabel {
+    /// The number of answers.
+    const ALL: usize = AnswerLabel::Malformed as usize + 1;
+}
+
+// === impl SetCounters ===
+
+impl SetCounters {
+    /// Those of the set of that name.
+    pub(super) fn new(set: &str) -> SetCounters {
+        SetCounters { set: set.into(), answers: Default::default() }
+    }
+
+    fn count(&self, door: DoorKind, answer: AnswerLabel, figures: &Figures) {
+        let answers = self.answers[door as usize].get_or_init(Default::default);
+        answers[answer as usize].get_or_init(|| figures.counter(door, &self.set, answer)).inc();
+    }
+}
+
 // === impl Figures ===
 
 impl Default for Figures {
@@ -110,6 +152,7 @@ impl Default for Figures {
             registry: Registry::default(),
             requests: Family::default(),
             waits: Family::new_with_constructor(waits),
+            known_waits: Default::default(),
             no_lease: Counter::default(),
             rules: Family::default(),
             loads: Family::default(),
@@ -173,8 +216,8 @@ impl Figures {
         }
     }
 
-    /// Counts an answer.
-    pub(super) fn answered(&self, door: DoorKind, call: &Call<'_>, answer: &CallAnswer, took: Duration) {
+    /// Counts an answer of a set.
+    pub(super) fn answered(&self, door: DoorKind, set: &SetCounters, answer: &CallAnswer, took: Duration) {
         let label = match answer.overall {
             Overall::Granted => AnswerLabel::Granted,
             Overall::Refused => AnswerLabel::Refused,
@@ -183,13 +226,18 @@ impl Figures {
         if answer.claims.iter().any(|claim| matches!(claim.verdict, Verdict::NoLease { .. })) {
             self.no_lease.inc();
         }
-        self.request(door, &call.set.name, label);
-        self.waits.get_or_create(&DoorLabel { door }).observe(took.as_secs_f64());
+        set.count(door, label, self);
+        let waits = || self.waits.get_or_create(&DoorLabel { door }).clone();
+        self.known_waits[door as usize].get_or_init(waits).observe(took.as_secs_f64());
     }
 
     /// Counts a request. Sets that there are not have no name here, as clients may choose them.
     pub(super) fn request(&self, door: DoorKind, set: &str, answer: AnswerLabel) {
-        self.requests.get_or_create(&RequestLabels { door, set: set.to_owned(), answer }).inc();
+        self.counter(door, set, answer).inc();
+    }
+
+    fn counter(&self, door: DoorKind, set: &str, answer: AnswerLabel) -> Counter {
+        self.requests.get_or_create(&RequestLabels { door, set: set.to_owned(), answer }).clone()
     }
 
     /// Counts a reading of the rules.

@@ -7,10 +7,10 @@ use hashbrown::HashMap;
 use lessor_client::{Client, Rate, Windows};
 use prometheus_client::metrics::counter::Counter;
 
-use super::figures::{Figures, RuleCounters};
+use super::figures::{Figures, RuleCounters, SetCounters};
 use crate::claim::{Call, CallAnswer, Claim, Leases, Verdict};
 use crate::grant::LimitMark;
-use crate::rules::{Limit, LimitKind, RuleBook};
+use crate::rules::{Limit, LimitKind, RuleBook, RuleSet};
 
 /// The bounds on keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,6 +28,8 @@ pub(super) struct InForce {
     client: Client,
     bounds: KeyBounds,
     opened: Vec<OnceLock<Option<Opened>>>,
+    /// The counters of answers, by the index of a set.
+    answers: Vec<SetCounters>,
     /// The counters of the rules, by the index of a limit.
     counters: Vec<RuleCounters>,
     /// The limits by their marks, as sets and places in them.
@@ -57,6 +59,7 @@ impl Default for KeyBounds {
 
 impl InForce {
     pub(super) fn new(client: &Client, book: RuleBook, figures: &Figures, bounds: KeyBounds) -> InForce {
+        let answers = book.sets().iter().map(|set| SetCounters::new(&set.name)).collect();
         let opened = (0..book.limits()).map(|_| OnceLock::new()).collect();
         let all = book.sets().iter().flat_map(|set| set.limits().map(move |(rule, _)| (&*set.name, rule)));
         let counters = all.map(|(set, rule)| figures.rule(set, rule)).collect();
@@ -67,11 +70,16 @@ impl InForce {
             marks.enumerate().map(move |(place, mark)| (mark, (set, place)))
         });
         let marks = marks.collect();
-        InForce { book, client: client.clone(), bounds, opened, counters, marks, owed }
+        InForce { book, client: client.clone(), bounds, opened, answers, counters, marks, owed }
     }
 
     pub(super) fn book(&self) -> &RuleBook {
         &self.book
+    }
+
+    /// The counters of the answers of a set.
+    pub(super) fn answers(&self, set: &RuleSet) -> &SetCounters {
+        &self.answers[set.index]
     }
 
     /// The handle of a limit, which is opened when it is asked for first; none, once the client is closed.
