@@ -223,15 +223,16 @@ impl ExactWindow {
         (made, state.call(attention))
     }
 
-    /// The same of one that asks again in another way where it is refused, and misses nothing yet.
-    fn take_at_hand(&self, n: u32, clock: impl Fn() -> Time) -> (bool, Attention) {
+    /// The same of one that asks again in another way where it is refused, and misses nothing yet: with the use after it, absent
+    /// where it is refused.
+    fn take_at_hand(&self, n: u32, clock: impl Fn() -> Time) -> (Option<WindowUsage>, Attention) {
         let mut state = self.lock();
         let now = clock();
         state.asked = now;
         let waiting = state.queue.as_ref().map_or(0, |queue| queue.units());
         let is_made = waiting == 0 && (n == 0 || state.make(now, n, self.drift, self.rules).is_ok());
         let attention = if is_made && n > 0 { state.used(n) } else { Attention::None };
-        (is_made, state.call(attention))
+        (is_made.then(|| state.usage(now)), state.call(attention))
     }
 
     /// The same of one that gives up after it: it wants nothing any more.
@@ -272,14 +273,7 @@ impl ExactWindow {
     /// The use at `now`.
     #[must_use]
     pub fn usage(&self, now: Time) -> WindowUsage {
-        let mut state = self.lock();
-        state.kept.end_until(now);
-        WindowUsage {
-            uses: state.kept.units(),
-            leased: if now < state.until { state.limit } else { 0 },
-            window: state.window,
-            frees_in: state.kept.first_end().map(|end| end.since(now)),
-        }
+        self.lock().usage(now)
     }
 
     /// Nothing is granted from here on: the program holds the resource in another way, or gives it back. What is in use stays so.
@@ -309,6 +303,17 @@ impl ExactWindow {
 // === impl WindowState ===
 
 impl WindowState {
+    /// The use at `now`.
+    fn usage(&mut self, now: Time) -> WindowUsage {
+        self.kept.end_until(now);
+        WindowUsage {
+            uses: self.kept.units(),
+            leased: if now < self.until { self.limit } else { 0 },
+            window: self.window,
+            frees_in: self.kept.first_end().map(|end| end.since(now)),
+        }
+    }
+
     /// Makes `n` uses at `now`.
     fn make(&mut self, now: Time, n: u32, drift: Drift, rules: HolderRules) -> Result<(), Denied> {
         let room = self.room(now, n, drift, rules)?;

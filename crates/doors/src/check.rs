@@ -126,7 +126,12 @@ pub fn call<'b>(set: &'b RuleSet, request: &impl Attributes, hits: u64) -> Resul
 
 /// The grant of what was taken by rules that are settled afterwards; absent where there are none.
 #[must_use]
-pub fn grant(call: &Call<'_>, answer: &CallAnswer, now: Time, key: &GrantKey) -> Option<String> {
+pub fn grant(
+    call: &Call<'_>,
+    answer: &CallAnswer,
+    clock: impl FnOnce() -> Time,
+    key: &GrantKey,
+) -> Option<String> {
     if answer.overall != Overall::Granted {
         return None;
     }
@@ -143,7 +148,7 @@ pub fn grant(call: &Call<'_>, answer: &CallAnswer, now: Time, key: &GrantKey) ->
             hits: u32::try_from(claim.hits).unwrap_or(u32::MAX),
         })
         .collect();
-    (!hits.is_empty()).then(|| key.seal(&Grant { made: now, hits }))
+    (!hits.is_empty()).then(|| key.seal(&Grant { made: clock(), hits }))
 }
 
 /// The answer to a proxy.

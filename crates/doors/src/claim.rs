@@ -129,6 +129,10 @@ pub trait Leases {
         wait: Duration,
     ) -> impl Future<Output = Result<(), SmallVec<[Verdict; 4]>>> + Send;
 
+    /// Takes the hits of one key where they lie at hand, and returns the standing after that; absent: they do not, or nobody knows
+    /// at once. Nothing is taken or asked for then.
+    fn take_at_hand(&self, ask: &Ask<'_>) -> Option<Standing>;
+
     /// Gives hits back.
     fn give_back(&self, ask: &Ask<'_>);
 

@@ -128,10 +128,13 @@ impl Doors {
 
     async fn decide(&self, rules: &InForce, call: &Call<'_>, asked: Asked) -> (CallAnswer, Option<Greedy>) {
         let began = clock::now();
-        let greedy = self.new_keys.admit(asked.peer, rules, call, began).err();
-        let answer = match greedy {
-            None => call.decide(rules, Doors::wait(rules, asked.timeout)).await,
-            Some(_) => call.decide(&Unleased, Duration::ZERO).await,
+        // A key that has units at hand is not new.
+        let (answer, greedy) = match call.at_once(rules) {
+            Some(answer) => (answer, None),
+            None => match self.new_keys.admit(asked.peer, rules, call, began) {
+                Ok(()) => (call.decide(rules, Doors::wait(rules, asked.timeout)).await, None),
+                Err(greedy) => (call.decide(&Unleased, Duration::ZERO).await, Some(greedy)),
+            },
         };
         let answers = rules.answers(call.set);
         self.figures.answered(asked.door, answers, &answer, clock::now().since(began));

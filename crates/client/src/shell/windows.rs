@@ -118,11 +118,11 @@ impl Windows {
         self.keys.try_acquire(key, n, clock::now).map_err(|denied| self.explain(denied))
     }
 
-    /// Makes `n` uses of `key` at once, if it is known and has so many at hand. Returns whether they were made; if not, nothing is
-    /// asked for: whoever wants them all the same says so by [`Windows::try_acquire`], [`Windows::acquire`] or in a request of
-    /// several resources.
+    /// Makes `n` uses of `key` at once, if it is known and has so many at hand. Returns the use of the key after that; absent:
+    /// none was made, and nothing is asked for: whoever wants them all the same says so by [`Windows::try_acquire`],
+    /// [`Windows::acquire`] or in a request of several resources.
     #[must_use]
-    pub fn take_at_hand(&self, key: &str, n: u32) -> bool {
+    pub fn take_at_hand(&self, key: &str, n: u32) -> Option<WindowUsage> {
         self.keys.take_at_hand(key, n, clock::now)
     }
 

@@ -118,13 +118,13 @@ impl WindowKeys {
     }
 
     /// Makes `n` uses of `key` at once, if it is remembered and has so many at hand. If not, nothing is missed: whoever asks so
-    /// asks again in another way. Returns whether they were made.
-    pub fn take_at_hand(&self, key: &str, n: u32, clock: impl Fn() -> Time) -> bool {
+    /// asks again in another way. Returns the use of the key after that; absent: none was made.
+    pub fn take_at_hand(&self, key: &str, n: u32, clock: impl Fn() -> Time) -> Option<WindowUsage> {
         let keys = self.read();
-        let Some(found) = self.known(&keys, key) else { return false };
-        let (is_made, attention) = found.window.take_at_hand(n, clock);
+        let found = self.known(&keys, key)?;
+        let (usage, attention) = found.window.take_at_hand(n, clock);
         self.call(found, attention);
-        is_made
+        usage
     }
 
     /// Waits for `n` uses of `key`, in order, for `max_wait` at the longest.

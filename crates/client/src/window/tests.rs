@@ -243,6 +243,23 @@ fn a_key_is_a_resource_and_remembered_until_it_is_idle() {
 }
 
 #[test]
+fn what_lies_at_hand_is_taken_with_the_use_after_it_and_nothing_else_is_asked_for() {
+    let keys = keys(2);
+    let take = |key: &str, n| keys.take_at_hand(key, n, || at(0.0));
+    assert_eq!(take("a", 1), None);
+    assert!(keys.is_empty() && keys.take_looks().is_empty(), "nobody heard of it");
+    assert!(keys.try_acquire("a", 1, || at(0.0)).is_err());
+    let looks = keys.take_looks();
+    looks[0].window.allow(at(0.0), lease(5, 1_000.0));
+    let _ = looks[0].window.want(at(0.0), 0);
+    let usage = take("a", 3).unwrap();
+    assert_eq!((usage.uses, usage.leased, Some(usage)), (3, 5, keys.usage("a", at(0.0))));
+    assert_eq!((keys.take_looks().len(), take("a", 3), keys.take_looks().len()), (1, None, 0));
+    assert_eq!(keys.usage("a", at(0.0)), Some(usage), "what is refused takes nothing");
+    assert_eq!(take("a", 2).map(|usage| usage.uses), Some(5));
+}
+
+#[test]
 fn a_key_for_which_nobody_could_wait_is_idle_like_any_other() {
     let (keys, clock) = (keys(2), FakeClock::default());
     let mut tasks = Tasks::new(&clock);

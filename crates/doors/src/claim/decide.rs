@@ -12,6 +12,19 @@ type Verdicts = SmallVec<[Option<Verdict>; 4]>;
 // === impl Call ===
 
 impl Call<'_> {
+    /// The answer, where the call is one claim whose hits lie at hand, as nearly all are; absent: it is to be decided.
+    #[must_use]
+    pub fn at_once(&self, leases: &impl Leases) -> Option<CallAnswer> {
+        let [claim] = &self.claims[..] else { return None };
+        let is_taken = matches!(claim.mode, Mode::Firm | Mode::Quota | Mode::Shadow);
+        if !is_taken || claim.foregone().is_some() {
+            return None;
+        }
+        let standing = leases.take_at_hand(&claim.ask())?;
+        let answered = Answered { verdict: Verdict::Within, standing };
+        Some(CallAnswer { overall: Overall::Granted, claims: std::iter::once(answered).collect() })
+    }
+
     /// Asks `leases` for all of it.
     pub async fn decide(&self, leases: &impl Leases, wait: Duration) -> CallAnswer {
         let mut verdicts: Verdicts = self.claims.iter().map(Claim::foregone).collect();

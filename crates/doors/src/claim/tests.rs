@@ -50,6 +50,17 @@ impl Leases for Books {
         Ok(())
     }
 
+    fn take_at_hand(&self, ask: &Ask<'_>) -> Option<Standing> {
+        let mut used = self.used.lock().unwrap();
+        let before = used.get(&key(ask)).copied().unwrap_or(0);
+        if !self.is_leased(ask.limit) || before + ask.hits > ask.limit.units {
+            return None;
+        }
+        used.insert(key(ask), before + ask.hits);
+        drop(used);
+        Some(self.standing(ask.limit, ask.key))
+    }
+
     fn give_back(&self, ask: &Ask<'_>) {
         let mut used = self.used.lock().unwrap();
         let used = used.entry(key(ask)).or_default();
@@ -117,6 +128,30 @@ fn a_refused_call_takes_nothing_of_anything() {
     assert_eq!(answer.overall, Overall::Refused);
     let verdicts: Vec<bool> = answer.claims.iter().map(|claim| claim.verdict.is_over()).collect();
     assert_eq!((books.used(), verdicts), (vec![2, 1, 3, 4], vec![false, true, false, false]));
+}
+
+#[test]
+fn what_is_answered_at_once_is_what_would_be_decided() {
+    let (set, rules) = (set(Fail::Error), rules(&[3]));
+    let modes = [Mode::Firm, Mode::Quota, Mode::Shadow, Mode::Look, Mode::GiveBack, Mode::After];
+    let mut at_once = 0;
+    for (mode, hits, is_unleased) in modes
+        .into_iter()
+        .flat_map(|mode| (0..5).flat_map(move |hits| [(mode, hits, false), (mode, hits, true)]))
+    {
+        let call = Call { set: &set, claims: vec![claim(&rules[0], "a", hits, mode)] };
+        let books = [(); 2].map(|()| Books { is_unleased, ..Books::default() });
+        for _ in 0..3 {
+            let Some(answer) = call.at_once(&books[0]) else { break };
+            assert_eq!(answer, decide(&call, &books[1]), "{hits} {mode:?}");
+            assert_eq!(books[0].used(), books[1].used(), "{hits} {mode:?}");
+            at_once += 1;
+        }
+    }
+    // 0 and 1 hits three times, and 2 and 3 once, in three modes, with a lease and without, which the first limit has always.
+    assert_eq!(at_once, (3 + 3 + 1 + 1) * 3 * 2);
+    let two = vec![claim(&rules[0], "a", 1, Mode::Firm), claim(&rules[0], "b", 1, Mode::Firm)];
+    assert_eq!(Call { set: &set, claims: two }.at_once(&Books::default()), None);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lessor_client::internals::clock;
-use lessor_client::{Bound, Decision, Denied, Price, Together, TogetherAnswer, TogetherDenied};
+use lessor_client::{Bound, Decision, Denied, Price, Together, TogetherAnswer, TogetherDenied, WindowUsage};
 use smallvec::SmallVec;
 
 use super::in_force::{InForce, Opened};
@@ -16,10 +16,9 @@ type PartVerdicts = SmallVec<[Verdict; 4]>;
 
 impl Leases for InForce {
     async fn take(&self, asks: &[Ask<'_>], wait: Duration) -> Result<(), PartVerdicts> {
-        // Nearly all calls are one key that has units at hand: nothing has to agree on that.
+        // Nothing has to agree on one key that has units at hand.
         if let [ask] = asks
-            && let Some(Opened::Windows(windows)) = self.opened(ask.limit)
-            && windows.take_at_hand(ask.key, ask.hits)
+            && self.take_at_hand(ask).is_some()
         {
             return Ok(());
         }
@@ -45,6 +44,15 @@ impl Leases for InForce {
             taken.extend(round);
         }
         Ok(())
+    }
+
+    fn take_at_hand(&self, ask: &Ask<'_>) -> Option<Standing> {
+        match self.opened(ask.limit) {
+            Some(Opened::Windows(windows)) => {
+                windows.take_at_hand(ask.key, ask.hits).map(|usage| standing(ask.limit, &usage))
+            }
+            Some(Opened::Rate(_)) | None => None,
+        }
     }
 
     fn give_back(&self, ask: &Ask<'_>) {
@@ -79,13 +87,9 @@ impl Leases for InForce {
     fn standing(&self, limit: &Limit, key: &str) -> Standing {
         let whole = Standing { remaining: limit.units, reset: limit.window.length() };
         match self.opened(limit) {
-            Some(Opened::Windows(windows)) => match windows.usage(key) {
-                Some(usage) => Standing {
-                    remaining: limit.units.saturating_sub(usage.uses),
-                    reset: usage.frees_in.unwrap_or(limit.window.length()),
-                },
-                None => whole,
-            },
+            Some(Opened::Windows(windows)) => {
+                windows.usage(key).map_or(whole, |usage| standing(limit, &usage))
+            }
             Some(Opened::Rate(rate)) if !key.is_empty() => {
                 let decision = rate.domain(key).peek(1, 1);
                 let remaining = match decision.tier_limit {
@@ -128,6 +132,14 @@ impl InForce {
             let limits: SmallVec<[&Limit; 4]> = round.iter().map(|&place| asks[place].limit).collect();
             verdicts(&denied, &limits)
         })
+    }
+}
+
+/// The standing of a key of which so much is used.
+fn standing(limit: &Limit, usage: &WindowUsage) -> Standing {
+    Standing {
+        remaining: limit.units.saturating_sub(usage.uses),
+        reset: usage.frees_in.unwrap_or(limit.window.length()),
     }
 }
 

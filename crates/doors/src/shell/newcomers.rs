@@ -128,6 +128,10 @@ impl Leases for Unleased {
         Err(smallvec![Verdict::NoLease { retry_after: Some(Duration::from_secs(1)) }; asks.len()])
     }
 
+    fn take_at_hand(&self, _: &Ask<'_>) -> Option<Standing> {
+        None
+    }
+
     fn give_back(&self, _: &Ask<'_>) {}
 
     fn charge(&self, _: &Ask<'_>) {}

@@ -35,7 +35,7 @@ impl Doors {
         let asked = Asked { door: DoorKind::Check, timeout: request.timeout()?, peer };
         let (answer, greedy) = self.decide(rules, &call, asked).await;
         let mut written = check::answer(&call, &answer);
-        let grant = check::grant(&call, &answer, clock::now(), &self.grants.key);
+        let grant = check::grant(&call, &answer, clock::now, &self.grants.key);
         written.fields.extend(grant.map(|grant| (GRANT, grant)));
         written.fields.extend(greedy.map(|greedy| (REASON, greedy.to_string())));
         Ok(written)
@@ -62,7 +62,7 @@ impl Doors {
             let asked = Asked { timeout: Some(Duration::ZERO), ..asked };
             answer = self.decide(rules, &call, asked).await.0;
         }
-        let grant = check::grant(&call, &answer, clock::now(), &self.grants.key);
+        let grant = check::grant(&call, &answer, clock::now, &self.grants.key);
         let granted = if request.look { 0 } else { hits };
         Ok(check::program_answer(&call, &answer, granted, grant))
     }
