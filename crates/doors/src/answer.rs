@@ -10,9 +10,12 @@
 //!
 //! All figures are hints and no promises: what is left is rounded down, times are rounded up and at least a second.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 use std::time::Duration;
+
+use smallvec::SmallVec;
 
 use crate::claim::{Answered, Call, CallAnswer, Claim, Mode, Overall, Verdict};
 use crate::rules::{FieldKind, TimeUnit};
@@ -27,7 +30,7 @@ const REDUCED_CAPACITY: &str = "https://iana.org/assignments/http-problem-types#
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
     /// The figures of limits, the nearest to its limit first.
-    figures: Vec<Figure<'a>>,
+    figures: SmallVec<[Figure<'a>; 4]>,
     overall: Overall,
     retry_after: Option<u64>,
     violated: Vec<String>,
@@ -36,7 +39,7 @@ pub struct Fields<'a> {
 /// The figures of one limit.
 #[derive(Clone, Debug)]
 pub(crate) struct Figure<'a> {
-    pub(crate) name: String,
+    pub(crate) name: Cow<'a, str>,
     pub(crate) claim: &'a Claim<'a>,
     pub(crate) answered: Answered,
 }
@@ -47,19 +50,19 @@ impl<'a> Fields<'a> {
     /// The fields of the answer to `call`.
     #[must_use]
     pub fn of(call: &'a Call<'a>, answer: &CallAnswer) -> Fields<'a> {
-        let mut figures: Vec<Figure<'a>> = Vec::with_capacity(call.claims.len());
+        let mut figures: SmallVec<[Figure<'a>; 4]> = SmallVec::new();
         let seen = |claim: &Claim<'_>| !matches!(claim.mode, Mode::Shadow | Mode::GiveBack | Mode::After);
         for (claim, answered) in call.claims.iter().zip(&answer.claims).filter(|(claim, _)| seen(claim)) {
             let same = |figure: &&Figure<'_>| figure.claim.limit.name == claim.limit.name;
             let name = match figures.iter().filter(same).count() {
-                0 => claim.limit.name.to_string(),
-                count => format!("{}-{}", claim.limit.name, count + 1),
+                0 => Cow::Borrowed(&*claim.limit.name),
+                count => Cow::Owned(format!("{}-{}", claim.limit.name, count + 1)),
             };
             figures.push(Figure { name, claim, answered: *answered });
         }
         figures.sort_by(|one, other| other.nearness().total_cmp(&one.nearness()));
         let refuses = |figure: &&Figure<'_>| call.refuses(figure.claim, &figure.answered);
-        let violated = figures.iter().filter(refuses).map(|figure| figure.name.clone()).collect();
+        let violated = figures.iter().filter(refuses).map(|figure| figure.name.to_string()).collect();
         let retry_after = match answer.overall {
             Overall::Granted => None,
             Overall::NoLease => Some(1),
