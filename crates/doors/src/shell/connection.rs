@@ -43,10 +43,12 @@ pub(super) enum DoorBytes {
     Unix(UnixStream),
 }
 
-/// The patience with a peer.
+/// The patience with a peer. The clock is read once in a while, and not whenever something moves.
 struct Patience {
-    /// When it ends, if nothing is heard before.
+    /// When it ends, if nothing has moved since that was said.
     ends: Time,
+    /// Whether something has.
+    has_moved: bool,
     /// A wait that is over then, or earlier.
     wait: Pin<Box<dyn Future<Output = ()> + Send>>,
     /// Bytes that are missing until it is known what the peer speaks.
@@ -57,6 +59,8 @@ struct Patience {
 
 /// The time after which a connection is over on which nothing has moved. Connections of HTTP/2 are pinged more often.
 const SILENCE: Duration = Duration::from_secs(300);
+/// The interval at which it is looked whether anything has moved; patience may last for so much longer.
+const BEAT: Duration = Duration::from_secs(1);
 /// The silence after which a peer is asked whether it is there, and the time until it is asked again.
 const ALIVE: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(10)];
 
@@ -81,7 +85,8 @@ impl ConnectionPlace {
 impl Patience {
     fn new(greeting: Duration, missing: usize) -> Patience {
         let ends = clock::now() + greeting;
-        Patience { ends, wait: Box::pin(clock::sleep_until(ends)), missing, is_endless: false }
+        let wait = Box::pin(clock::sleep_until(ends));
+        Patience { ends, has_moved: false, wait, missing, is_endless: false }
     }
 
     /// The peer has said so many bytes.
@@ -92,9 +97,7 @@ impl Patience {
 
     /// Something has moved.
     fn renew(&mut self) {
-        if self.missing == 0 {
-            self.ends = clock::now() + SILENCE;
-        }
+        self.has_moved |= self.missing == 0;
     }
 
     /// Waits on, and fails when it is at an end.
@@ -103,10 +106,14 @@ impl Patience {
             return Poll::Pending;
         }
         while self.wait.as_mut().poll(cx).is_ready() {
-            if clock::now() >= self.ends {
+            let now = clock::now();
+            if std::mem::take(&mut self.has_moved) {
+                self.ends = now + SILENCE;
+            }
+            if now >= self.ends {
                 return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
             }
-            self.wait = Box::pin(clock::sleep_until(self.ends));
+            self.wait = Box::pin(clock::sleep_until(self.ends.min(now + BEAT)));
         }
         Poll::Pending
     }
