@@ -27,12 +27,19 @@ pub struct WindowKey {
     pub(super) window: ExactWindow,
 }
 
+/// A key in the list of them. The hash beside it tells it from its neighbours, which need not be read for that.
+#[derive(Debug)]
+struct HashedKey {
+    hash: u32,
+    key: Arc<WindowKey>,
+}
+
 /// Keys with the same prefix.
 #[derive(Debug)]
 pub struct WindowKeys {
     prefix: Box<str>,
     options: KeysOptions,
-    keys: RwLock<Table<Arc<WindowKey>>>,
+    keys: RwLock<Table<HashedKey>>,
     /// Of keys: who chooses them does not know where they lie.
     hasher: RandomState,
     /// The keys that should be looked at.
@@ -183,7 +190,7 @@ impl WindowKeys {
     #[must_use]
     pub fn busiest(&self, most: usize, now: Time) -> Vec<(Box<str>, WindowUsage)> {
         let keys = self.read();
-        let mut all: Vec<_> = keys.iter().map(|found| (Arc::clone(found), found.window.usage(now))).collect();
+        let mut all: Vec<_> = keys.iter().map(|of| (Arc::clone(&of.key), of.key.window.usage(now))).collect();
         drop(keys);
         // The order of the keys decides among equals.
         all.sort_by(|(one, used), (other, used_there)| {
@@ -217,7 +224,7 @@ impl WindowKeys {
         let mut keys = self.write();
         let is_idle = key.window.bar_idle(now);
         if is_idle && let Some(place) = self.place(&keys, name) {
-            keys.take_out(place, |other| self.hash(self.name_of(other)));
+            keys.take_out(place, |other| other.hash);
         }
         is_idle
     }
@@ -247,7 +254,8 @@ impl WindowKeys {
         }
         let window = ExactWindow::with_rules(self.options.drift, self.rules, now());
         let made = Arc::new(WindowKey { resource, window });
-        Ok(call(keys.insert(self.hash(key), made, |other| self.hash(self.name_of(other)))))
+        let hash = self.hash(key);
+        Ok(call(&keys.insert(hash, HashedKey { hash, key: made }, |other| other.hash).key))
     }
 
     /// The key, which is remembered from here on.
@@ -280,19 +288,20 @@ impl WindowKeys {
         self.hasher.hash_one(key) as u32
     }
 
-    fn place(&self, keys: &Table<Arc<WindowKey>>, key: &str) -> Option<usize> {
-        keys.find(self.hash(key), |found| self.name_of(found) == key)
+    fn place(&self, keys: &Table<HashedKey>, key: &str) -> Option<usize> {
+        let hash = self.hash(key);
+        keys.find(hash, |found| found.hash == hash && self.name_of(&found.key) == key)
     }
 
-    fn known<'a>(&self, keys: &'a Table<Arc<WindowKey>>, key: &str) -> Option<&'a Arc<WindowKey>> {
-        keys.get(self.place(keys, key)?)
+    fn known<'a>(&self, keys: &'a Table<HashedKey>, key: &str) -> Option<&'a Arc<WindowKey>> {
+        keys.get(self.place(keys, key)?).map(|found| &found.key)
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Table<Arc<WindowKey>>> {
+    fn read(&self) -> RwLockReadGuard<'_, Table<HashedKey>> {
         self.keys.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Table<Arc<WindowKey>>> {
+    fn write(&self) -> RwLockWriteGuard<'_, Table<HashedKey>> {
         self.keys.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
