@@ -63,7 +63,8 @@ pub(super) struct TlsFlags {
     #[arg(long, env = "LESSOR_PARENT_IDENTITY", value_name = "GLOB", requires = "parent_ca")]
     parent_identity: Option<String>,
     /// A file with the authorities that certificates of the other tasks of this node may be of, PEM: with it a task that does not
-    /// lead shows the pages of the one that does, to which it shows --tls-cert. Without TLS it is not needed
+    /// lead shows the pages of the one that does, and asks what its clock shows, and shows it --tls-cert. Without TLS it is not
+    /// needed
     #[arg(long, env = "LESSOR_PEER_CA", value_name = "FILE", requires = "tls_cert")]
     peer_ca: Option<PathBuf>,
     /// The identity that other tasks of this node must have, in place of the names that they are called by

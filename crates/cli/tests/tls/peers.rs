@@ -7,12 +7,16 @@ use hyper::body::Bytes;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use lessor_client::Tls;
+use lessor_client::internals::clock;
 use lessor_client::internals::tls::{ClientTls, Connector, Protocol};
+use lessor_proto::wire::capacity_client::CapacityClient;
 use serde_json::Value;
 use tokio::time::timeout;
+use tonic::transport::{Channel, Endpoint};
 
 use crate::house::certificates::Certificates;
 use crate::house::etcd::Etcd;
+use crate::house::holder::{Holder, Nature};
 use crate::house::{AGES, House, eventually, everything, page, run};
 use crate::localhost;
 
@@ -227,8 +231,51 @@ async fn pages_of_the_leader_come_over_tls_or_not_at_all() {
         let address = leader.address().to_string();
         assert!(error.contains(told) && error.starts_with(&address), "{error}");
         assert_eq!(problem["leader"], address.as_str(), "{problem}");
+        eventually("its clock is not known either", async || {
+            follower.has_logged_of(
+                "the leader does not say what its clock shows: clients without incarnation would be newcomers after it",
+                &address,
+            )
+        })
+        .await;
         for task in [follower, leader] {
             task.stop().await;
         }
     }
+}
+
+/// Doorman's service at the plain port of a task.
+async fn plainly(task: &House) -> CapacityClient<Channel> {
+    let endpoint = Endpoint::from_shared(format!("http://{}", task.plain())).unwrap();
+    CapacityClient::new(timeout(AGES, endpoint.connect()).await.expect("it answers in time").unwrap())
+}
+
+#[tokio::test]
+async fn a_client_of_doormans_wire_keeps_its_lease_when_a_leader_dies_that_speaks_tls() {
+    let certificates = Certificates::made().await;
+    let Some(etcd) = Etcd::started().await else { return };
+    let ca = certificates.path("ca.pem");
+    let plain = ["--peer-ca", &ca, "--peer-identity", "spiffe://acme/ns/lessor/sa/root"];
+    let flags = [&plain[..], &["--listen-plain", "127.0.0.1:0"]].concat();
+    let (mut leader, follower) = two_tasks(&certificates, &etcd, &flags).await;
+    let mut poller = Holder::new("poller", Nature::Echoes, "db", 100.0);
+    let mut server = plainly(&leader).await;
+    eventually("it has everything", async || poller.report(&mut server).await.unwrap() >= 100.0).await;
+    let known = "the clock of the leader is known: clients without incarnation would keep their leases";
+    eventually("the clock of the leader is known", async || follower.has_logged(known)).await;
+    leader.crash().await;
+    let mut server = plainly(&follower).await;
+    // The first answer says that it may keep what it has, and the next report is the claim.
+    eventually("its claim is honoured", async || {
+        let (sent, request) = (clock::now(), poller.request());
+        let answer = server.get_capacity(request).await.unwrap().into_inner();
+        // Until the other task leads it says who did.
+        let [response] = &answer.response[..] else { return false };
+        poller.adopt(sent, response.gets.clone());
+        assert!(poller.capacity() >= 100.0, "it keeps everything");
+        let figures = page::get(follower.plain(), "/metrics").await.body;
+        figures.lines().any(|line| line == "lessor_claims_honoured_total 1")
+    })
+    .await;
+    follower.stop().await;
 }

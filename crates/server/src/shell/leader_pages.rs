@@ -22,14 +22,16 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use lessor_client::internals::tls::{ClientTls, Connector, Protocol};
+use lessor_client::internals::tls::{Connector, Protocol};
 use lessor_proto::ResourceId;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
+use super::causes::causes;
 use super::driver::Driver;
 use super::gate::Gate;
+use super::other_tasks::OtherTasks;
 use crate::access::Role;
 
 /// The pages of the leader.
@@ -40,8 +42,7 @@ struct LeaderRooms {
     driver: Arc<Driver>,
     gate: Arc<Gate>,
     client: Client<Connector, Full<Bytes>>,
-    /// Whether this task speaks TLS, as the others of its node then do.
-    speaks_tls: bool,
+    others: OtherTasks,
     /// Places of pages, and of streams of changes.
     pages: Arc<Semaphore>,
     streams: Arc<Semaphore>,
@@ -153,19 +154,18 @@ impl LeaderPage {
 // === impl LeaderPages ===
 
 impl LeaderPages {
-    /// Those of the node of a driver. `peers` says which certificates of other tasks are believed, and what is shown to them.
+    /// Those of the node of a driver.
     pub(super) fn new(
         (driver, gate): (Arc<Driver>, Arc<Gate>),
-        speaks_tls: bool,
-        peers: Option<Arc<ClientTls>>,
+        others: OtherTasks,
         stopped: watch::Receiver<bool>,
     ) -> LeaderPages {
         let mut client = Client::builder(TokioExecutor::new());
         // Each takes one of the places that the leader has for everybody.
         client.pool_max_idle_per_host(IDLE).pool_idle_timeout(SILENCE).pool_timer(TokioTimer::new());
-        let client = client.build(Connector::new(peers, Protocol::Http1));
+        let client = client.build(others.connector(Protocol::Http1));
         let [pages, streams] = [(); 2].map(|()| Arc::new(Semaphore::new(PLACES)));
-        LeaderPages(Arc::new(LeaderRooms { driver, gate, client, speaks_tls, pages, streams, stopped }))
+        LeaderPages(Arc::new(LeaderRooms { driver, gate, client, others, pages, streams, stopped }))
     }
 
     /// The same pages, of which the leader's are shown where another task leads.
@@ -258,10 +258,7 @@ impl LeaderRooms {
         head: Parts,
         body: Body,
     ) -> Result<(Request<Full<Bytes>>, bool), String> {
-        let (scheme, authority) = match leader.split_once("://") {
-            Some(both) => both,
-            None => (if self.speaks_tls { "https" } else { "http" }, leader),
-        };
+        let (scheme, authority) = self.others.parts(leader);
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
         let uri = Uri::builder().scheme(scheme).authority(authority).path_and_query(path).build();
         let mut request = Request::builder().method(head.method).uri(uri.map_err(|fault| fault.to_string())?);
@@ -271,7 +268,8 @@ impl LeaderRooms {
             }
         }
         // What came over TLS goes on over TLS, or not at all.
-        let token = head.headers.get(header::AUTHORIZATION).filter(|_| scheme == "https" || !self.speaks_tls);
+        let token =
+            head.headers.get(header::AUTHORIZATION).filter(|_| scheme == "https" || !self.others.speak_tls());
         if let Some(token) = token {
             request = request.header(header::AUTHORIZATION, token);
         }
@@ -327,15 +325,4 @@ fn problem(code: StatusCode, leader: &str, error: &str) -> Response {
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
-}
-
-/// A fault with all that has led to it.
-fn causes(fault: &dyn std::error::Error) -> String {
-    let mut text = fault.to_string();
-    let mut cause = fault.source();
-    while let Some(next) = cause {
-        text = format!("{text}: {next}");
-        cause = next.source();
-    }
-    text
 }

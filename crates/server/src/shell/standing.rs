@@ -14,7 +14,8 @@ use lessor_proto::message::Leader;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{info, warn};
 
-use self::clocks::{ClockAnswer, Clocks};
+use self::clocks::ClockAnswer;
+pub(super) use self::clocks::Clocks;
 use super::driver::{Driver, Unanswered};
 use super::etcd::{Election, NotWritten, TemplateWatch};
 use crate::election::Event;
@@ -48,6 +49,7 @@ pub(super) struct Keeping {
 struct Candidacy<'a> {
     driver: &'a Arc<Driver>,
     election: &'a mut Election,
+    clocks: &'a mut Clocks,
     keeping: &'a mut Keeping,
 }
 
@@ -58,13 +60,14 @@ pub(super) type HandOver = oneshot::Sender<Option<(Epoch, Duration)>>;
 /// Until stopped, or until the node is broken: then the leader resigns, and another takes over at once.
 pub(super) async fn stand(
     driver: Arc<Driver>,
-    mut election: Election,
+    (mut election, mut clocks): (Election, Clocks),
     mut keeping: Keeping,
     mut asked: mpsc::Receiver<HandOver>,
     mut stopped: watch::Receiver<bool>,
 ) {
     let Ok(mut writes) = driver.record_writes() else { return };
-    let candidacy = Candidacy { driver: &driver, election: &mut election, keeping: &mut keeping };
+    let candidacy =
+        Candidacy { driver: &driver, election: &mut election, clocks: &mut clocks, keeping: &mut keeping };
     // A check of the node that fails in a call of this very task must not take the resignation along: the key would stay.
     let went_on = candidacy.go_on(&mut writes, &mut asked, &mut stopped);
     let ended = AssertUnwindSafe(went_on).catch_unwind().await;
@@ -126,15 +129,14 @@ impl Candidacy<'_> {
         asked: &mut mpsc::Receiver<HandOver>,
         stopped: &mut watch::Receiver<bool>,
     ) -> Result<(), Unanswered> {
-        let Candidacy { driver, election, keeping } = self;
+        let Candidacy { driver, election, clocks, keeping } = self;
         let mut writing: Option<Writing> = None;
-        let mut clocks = Clocks::default();
         let mut looks = tokio::time::interval(LOOK);
         loop {
             let outcome = tokio::select! {
                 _ = stopped.wait_for(|&stop| stop) => return Ok(()),
                 Some(told) = asked.recv() => hand_over(driver, election, told),
-                Some(event) = election.event() => tell(driver, event, &mut clocks),
+                Some(event) = election.event() => tell(driver, event, clocks),
                 _ = looks.tick() => keeping.keep_up(driver, election),
                 reading = clocks.go_on() => match reading {
                     Some(ClockAnswer { epoch, asked, shown }) => {

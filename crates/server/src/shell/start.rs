@@ -25,11 +25,12 @@ use super::hosts::HostNames;
 use super::leader_pages::LeaderPages;
 use super::more_pages::{MadePages, PageParts};
 use super::options::ServerOptions;
+use super::other_tasks::OtherTasks;
 use super::port::PortService;
 use super::port_name::Port;
 use super::probe::{self, NodeAbove};
 use super::server::Server;
-use super::standing::{self, HandOver, Keeping};
+use super::standing::{self, Clocks, HandOver, Keeping};
 use super::state::{self, StateDirectory, StateFault};
 use super::stream::Lines;
 use super::tls::ServerTls;
@@ -146,7 +147,8 @@ impl Server {
         let budgets = AddressBudgets::new(options.address_limits, &driver.traffic().throttled);
         let places = PortPlaces::new(&options, &budgets, &driver);
         let rooms = (Arc::clone(&driver), Arc::clone(&gate));
-        let leader_pages = LeaderPages::new(rooms, certificates.server.is_some(), peers, stopped.clone());
+        let others = OtherTasks::new(peers, certificates.server.is_some());
+        let leader_pages = LeaderPages::new(rooms, others.clone(), stopped.clone());
         let tasks = Vec::new();
         let mut start =
             Start { driver, gate, certificates, places, budgets, hosts, leader_pages, stopped, tasks };
@@ -156,7 +158,7 @@ impl Server {
         start.keep_node();
         let templates = options.templates.take();
         let store = templates.as_ref().map(|templates| Arc::clone(&templates.store));
-        let resign = election.map(|election| start.stand(election, templates));
+        let resign = election.map(|election| start.stand(election, templates, others));
         if let Some(directory) = memory {
             start.spawn(state::keep(Arc::clone(&start.driver), directory, start.stopped.clone()));
         }
@@ -264,11 +266,16 @@ impl Start {
     }
 
     /// Stands for election. Returns the way to ask that this task leave its node to another.
-    fn stand(&mut self, election: Election, templates: Option<TemplateWatch>) -> mpsc::Sender<HandOver> {
+    fn stand(
+        &mut self,
+        election: Election,
+        templates: Option<TemplateWatch>,
+        others: OtherTasks,
+    ) -> mpsc::Sender<HandOver> {
         let (ask, asked) = mpsc::channel(1);
-        let keeping = Keeping::new(&election, templates);
+        let (keeping, clocks) = (Keeping::new(&election, templates), Clocks::new(others));
         let driver = Arc::clone(&self.driver);
-        self.spawn(standing::stand(driver, election, keeping, asked, self.stopped.clone()));
+        self.spawn(standing::stand(driver, (election, clocks), keeping, asked, self.stopped.clone()));
         ask
     }
 

@@ -5,6 +5,8 @@ use std::fmt;
 use etcd_client::{Certificate, Identity, TlsOptions};
 use tonic::transport::Endpoint;
 
+use crate::shell::causes::causes;
+
 /// Certificates: whom to believe, and who calls. All of it in PEM.
 #[derive(Clone)]
 pub struct EtcdTls {
@@ -89,12 +91,6 @@ fn certificate(pem: &[u8]) -> Result<(), BadTls> {
 
 fn holds(pem: &[u8], text: &str) -> bool {
     pem.windows(text.len()).any(|bytes| bytes == text.as_bytes())
-}
-
-/// An error with all that led to it.
-fn causes(error: &dyn std::error::Error) -> String {
-    let sources = std::iter::successors(error.source(), |error| error.source());
-    sources.fold(error.to_string(), |text, source| format!("{text}: {source}"))
 }
 
 #[cfg(test)]
