@@ -132,6 +132,7 @@ fn of_values() -> Vec<Vec<u8>> {
         ("override", made(r#""kind":"freeze","resource":"db/*""#)),
         ("override", made(r#""kind":"drain_client","client":"web-*","resource":"db","deny":true"#)),
         ("override", made(r#""kind":"cap","resource":"db","capacity":12.5"#)),
+        ("override", made(r#""kind":"unenforce","resource":"db""#)),
         (
             "last",
             format!(

@@ -21,6 +21,10 @@ pub struct Counts {
     pub renewals: u64,
     /// Hits that programs were let through with.
     pub hits: u64,
+    /// Hits that programs were let through with although their leases refused them.
+    pub passed: u64,
+    /// Overrides by which everything of a resource is let pass.
+    pub unenforced: u64,
     /// Operations that programs began under permits.
     pub operations: u64,
     /// Hits of a shared domain that clients granted.

@@ -78,6 +78,8 @@ pub(crate) enum Hit {
     Sent,
     /// The limiter let it through, and the allowances had not brought it.
     Unfounded,
+    /// The limiter refused it, and everything is let pass.
+    Passed,
     /// It makes sense to try again in so long.
     Denied(Option<Duration>),
 }
@@ -145,7 +147,8 @@ impl Program {
             Program::Uses(uses) => return uses.used(now, clock),
         };
         let used = |operation: &Operation| Used {
-            micros: u64::from(operation.permit.units()) * Amount::MICROS_PER_UNIT,
+            micros: u64::from(operation.permit.units() - operation.permit.unenforced())
+                * Amount::MICROS_PER_UNIT,
             until: operation.permit.deadline().unwrap_or(Time::MAX),
         };
         operations.iter().map(used).collect()
@@ -231,7 +234,9 @@ impl Program {
     /// One hit, if it is to be had.
     pub(crate) fn hit(&mut self, local: Time) -> Hit {
         let Program::Hits(hits) = self else { return Hit::Denied(None) };
+        let passed = hits.limiter.unenforced();
         match hits.limiter.try_acquire(1, || local) {
+            Ok(()) if hits.limiter.unenforced() > passed => Hit::Passed,
             Err(Denied::Spent { retry_after }) => Hit::Denied(Some(retry_after)),
             Err(_) => Hit::Denied(None),
             Ok(()) => hits.judge(local),
@@ -242,7 +247,9 @@ impl Program {
     pub(crate) fn ask(&mut self, domain: &str, local: Time) -> Hit {
         let Program::Hits(hits) = self else { return Hit::Denied(None) };
         let Some(leasing) = &hits.leasing else { return Hit::Denied(None) };
+        let passed = hits.limiter.unenforced();
         match leasing.request(&hits.limiter, domain, local) {
+            decision if decision.is_granted() && hits.limiter.unenforced() > passed => Hit::Passed,
             decision if decision.is_granted() => hits.judge(local),
             decision => Hit::Denied(decision.retry_at.map(|at| at.since(local))),
         }

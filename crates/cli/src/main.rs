@@ -105,6 +105,8 @@ enum Command {
     Drain(Box<overrides::DrainCommand>),
     /// Let there be less of a resource for a while
     Cap(Box<overrides::Cap>),
+    /// Have clients let everything of a resource pass for a while: not strict
+    Unenforce(Box<overrides::Unenforce>),
     /// List what operators have put above the templates
     Overrides(Box<overrides::ListOverrides>),
     /// End such a thing before its time
@@ -149,6 +151,7 @@ fn main() -> ExitCode {
         Command::Freeze(freeze) => run(freeze.run()),
         Command::Drain(drain) => run(drain.run()),
         Command::Cap(cap) => run(cap.run()),
+        Command::Unenforce(unenforce) => run(unenforce.run()),
         Command::Overrides(list) => run(list.run()),
         Command::Lift(lift) => run(lift.run()),
         Command::Seize(seize) => run(seize.run()),

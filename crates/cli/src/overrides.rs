@@ -1,4 +1,4 @@
-//! `lessor freeze`, `drain`, `cap`, `overrides`, `lift` and `seize`: what operators put above the templates for a while.
+//! `lessor freeze`, `drain`, `cap`, `unenforce`, `overrides`, `lift` and `seize`: what operators put above the templates for a while.
 
 use std::time::Duration;
 
@@ -72,6 +72,16 @@ pub(crate) struct Cap {
     resource: String,
     /// The capacity, in units a second or units
     capacity: f64,
+    #[command(flatten)]
+    flags: OverrideFlags,
+}
+
+/// Has clients let everything of a resource pass for a while, and count what they would refuse: not strict, as more may then be used
+/// than there is. Leases go on as ever
+#[derive(Debug, Args)]
+pub(crate) struct Unenforce {
+    /// The name of the resource, or a glob
+    resource: String,
     #[command(flatten)]
     flags: OverrideFlags,
 }
@@ -165,6 +175,14 @@ impl DrainCommand {
 impl Cap {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         self.flags.put(OverrideAct::Cap { resource: self.resource, capacity: self.capacity }).await
+    }
+}
+
+// === impl Unenforce ===
+
+impl Unenforce {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        self.flags.put(OverrideAct::Unenforce { resource: self.resource }).await
     }
 }
 

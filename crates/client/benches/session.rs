@@ -108,6 +108,7 @@ impl Keys {
             before: None,
             earlier: None,
             bound_by: None,
+            unenforced: false,
         };
         self.hear(Down::Grants(vec![grant]));
     }

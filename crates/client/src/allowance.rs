@@ -24,6 +24,8 @@ pub struct Allowance {
     pub asked: Amount,
     /// Of a gauge: each unit is a use in this window. Absent: it is in use until it is given back.
     pub window: Option<UseWindow>,
+    /// Whether what it does not allow is let pass, and counted.
+    pub unenforced: bool,
 }
 
 // === impl Allowance ===
@@ -35,7 +37,15 @@ impl Allowance {
     /// An allowance of `capacity` until `until`.
     #[must_use]
     pub const fn new(capacity: Option<Amount>, until: Time) -> Allowance {
-        Allowance { capacity, until, burst: None, due: None, asked: Amount::ZERO, window: None }
+        Allowance {
+            capacity,
+            until,
+            burst: None,
+            due: None,
+            asked: Amount::ZERO,
+            window: None,
+            unenforced: false,
+        }
     }
 
     /// This and `other` together, as long as both last.
@@ -49,6 +59,7 @@ impl Allowance {
             due: self.due.or(other.due),
             asked: self.asked.saturating_add(other.asked),
             window: self.window.or(other.window),
+            unenforced: self.unenforced,
         }
     }
 

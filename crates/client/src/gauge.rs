@@ -35,6 +35,7 @@ use self::count::Count;
 use self::term::{GaugeTerms, Tenure};
 pub(crate) use crate::allowance::Allowance;
 use crate::denied::Denied;
+use crate::passing::Passing;
 pub(crate) use crate::waiting::Waiting;
 use crate::waiting::{Queue, Ticket};
 
@@ -61,6 +62,7 @@ struct Inner {
     /// The most that was in use, waited for and asked for at a time, since the last [`Semaphore::usage`].
     peak: AtomicU64,
     queue: Mutex<Queue>,
+    passing: Passing,
 }
 
 /// Units in flight. They come back when this is dropped.
@@ -69,6 +71,8 @@ struct Inner {
 pub struct Permit {
     inner: Arc<Inner>,
     units: u32,
+    /// Units that were let pass, beside these, and do not count.
+    passed: u32,
     /// The number of the term that they were taken in.
     term: u32,
     /// The end of that, as it was seen last.
@@ -79,6 +83,8 @@ pub struct Permit {
 #[derive(Clone, Copy, Debug)]
 struct TakenUnits {
     units: u32,
+    /// Units that were let pass, beside these.
+    passed: u32,
     tenure: Tenure,
 }
 
@@ -105,6 +111,7 @@ impl Semaphore {
             waited_for: AtomicU64::new(0),
             peak: AtomicU64::new(0),
             queue: Mutex::new(Queue::new()),
+            passing: Passing::new(),
         };
         Semaphore { inner: Arc::new(inner), waiting }
     }
@@ -120,7 +127,8 @@ impl Semaphore {
 
     /// Replaces what may be in flight: the whole units of the capacity.
     pub fn allow(&self, now: Time, allowance: Allowance) {
-        let Allowance { capacity, until, .. } = allowance;
+        let Allowance { capacity, until, unenforced, .. } = allowance;
+        self.inner.passing.set(unenforced);
         let units = capacity.map_or(u64::MAX, lessor_proto::Amount::floor_units);
         let limit = if now < until { u32::try_from(units).unwrap_or(u32::MAX) } else { 0 };
         let mut queue = self.inner.lock();
@@ -161,15 +169,24 @@ impl Semaphore {
         now: impl Fn() -> Time,
     ) -> Result<Permit, Denied> {
         let most = most.max(least);
-        self.inner.let_in(most)?;
-        let taken = self.inner.take(least, most, now())?;
-        Ok(self.permit(taken))
+        let taken = self.inner.let_in(most).and_then(|()| self.inner.take(least, most, now()));
+        let missing = taken.as_ref().map_or(most, |taken| most - taken.units);
+        match missing > 0 && self.inner.passing.lets(missing) {
+            false => taken.map(|taken| self.permit(taken)),
+            true => Ok(self.permit(TakenUnits { passed: missing, ..taken.unwrap_or(TakenUnits::NONE) })),
+        }
+    }
+
+    /// Units of permits that the lease would have refused, as its grantor [lets everything pass](Allowance::unenforced).
+    #[must_use]
+    pub fn unenforced(&self) -> u64 {
+        self.inner.passing.units()
     }
 
     #[inline]
-    fn permit(&self, TakenUnits { units, tenure }: TakenUnits) -> Permit {
+    fn permit(&self, TakenUnits { units, passed, tenure }: TakenUnits) -> Permit {
         let until = AtomicU64::new(tenure.until);
-        Permit { inner: Arc::clone(&self.inner), units, term: tenure.number, until }
+        Permit { inner: Arc::clone(&self.inner), units, passed, term: tenure.number, until }
     }
 
     /// By which gauges that are the same are known, and by which several are put in order.
@@ -219,7 +236,7 @@ impl Inner {
         // After the clock: an allowance that ended by `now` is seen here.
         let tenure = self.terms.tenure();
         if most == 0 {
-            return Ok(TakenUnits { units: 0, tenure });
+            return Ok(TakenUnits { units: 0, passed: 0, tenure });
         }
         if now.as_nanos() >= tenure.until {
             self.note_peak(u64::from(self.count.in_use()) + u64::from(most));
@@ -231,7 +248,7 @@ impl Inner {
             Err((in_use, limit)) => (in_use, Err(Denied::Full { in_use, limit })),
         };
         self.note_peak(u64::from(in_use) + u64::from(most));
-        taken.map(|units| TakenUnits { units, tenure })
+        taken.map(|units| TakenUnits { units, passed: 0, tenure })
     }
 
     #[inline]
@@ -271,18 +288,31 @@ impl Inner {
     }
 }
 
+// === impl TakenUnits ===
+
+impl TakenUnits {
+    /// Nothing, of a term that has no end.
+    const NONE: TakenUnits = TakenUnits { units: 0, passed: 0, tenure: Tenure::ENDLESS };
+}
+
 // === impl Permit ===
 
 impl Permit {
     /// The number of units in this permit.
     #[must_use]
     pub fn units(&self) -> u32 {
-        self.units
+        self.units + self.passed
+    }
+
+    /// Those of them that the lease would have refused, as its grantor [lets everything pass](Allowance::unenforced).
+    #[must_use]
+    pub fn unenforced(&self) -> u32 {
+        self.passed
     }
 
     /// When the lease that this was taken under ends, as far as is known: what the permit stands for must be over by then.
     /// A renewal moves it later as long as it has not passed, and nothing does after that. `None` of what is not leased,
-    /// such as safe capacity: it has no end.
+    /// such as safe capacity and what was let pass: it has no end.
     #[must_use]
     pub fn deadline(&self) -> Option<Time> {
         let deadline = self.inner.terms.end_of(self.tenure());
@@ -315,15 +345,16 @@ impl Permit {
     /// A permit of no units that ends when this one does: for who waits for that end and is not to hold the units.
     pub fn without_units(&self) -> Permit {
         let until = AtomicU64::new(self.until.load(Ordering::Relaxed));
-        Permit { inner: Arc::clone(&self.inner), units: 0, term: self.term, until }
+        Permit { inner: Arc::clone(&self.inner), units: 0, passed: 0, term: self.term, until }
     }
 
     fn tenure(&self) -> Tenure {
         Tenure { number: self.term, until: self.until.load(Ordering::Relaxed) }
     }
 
-    /// Gives back what is above `units`.
+    /// Gives back what is above `units`, what was let pass first.
     pub fn shrink(&mut self, units: u32) {
+        self.passed = self.passed.min(units.saturating_sub(self.units));
         if let Some(back @ 1..) = self.units.checked_sub(units) {
             self.units = units;
             self.inner.give_back(back);
@@ -333,13 +364,17 @@ impl Permit {
     /// Takes as much as there is of what is missing to `units`. Nobody who waits is overtaken, and a permit that has ended
     /// does not grow.
     pub(crate) fn grow(&mut self, units: u32, now: Time) {
-        let missing = units.saturating_sub(self.units);
+        let missing = units.saturating_sub(self.units());
         let taken = self.inner.let_in(missing).and_then(|()| self.inner.take(0, missing, now));
-        if let Ok(TakenUnits { units, tenure }) = taken {
-            self.units += units;
-            if tenure.number != self.term {
-                self.shrink(self.units - units);
+        if let Ok(TakenUnits { units, tenure, .. }) = taken {
+            match tenure.number == self.term {
+                true => self.units += units,
+                false => self.inner.give_back(units),
             }
+        }
+        let missing = units.saturating_sub(self.units());
+        if missing > 0 && self.inner.passing.lets(missing) {
+            self.passed += missing;
         }
     }
 }

@@ -94,6 +94,8 @@ struct AdoptedTerms {
     due: Option<Time>,
     /// The window in which each unit is a use.
     window: Option<UseWindow>,
+    /// Whether everything is let pass.
+    unenforced: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -146,6 +148,7 @@ impl AdoptedTerms {
             burst: grant.burst,
             due: None,
             window: grant.window,
+            unenforced: grant.unenforced,
         }
     }
 }
@@ -180,8 +183,13 @@ impl Holding {
         self.config = config;
     }
 
-    /// The amount that may be used at `now`, and the time until which it may be if nothing else happens.
+    /// The amount that may be used at `now`, and the time until which it may be if nothing else happens. What the grantor said last
+    /// of enforcing holds until it says something else, also without a lease.
     pub(crate) fn allowance(&self, now: Time) -> Allowance {
+        Allowance { unenforced: self.terms.unenforced, ..self.spendable(now) }
+    }
+
+    fn spendable(&self, now: Time) -> Allowance {
         let lease = self.lease.as_ref();
         match self.rung(now) {
             Rung::Waiting | Rung::Pessimistic => Allowance::NOTHING,

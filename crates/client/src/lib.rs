@@ -71,6 +71,7 @@ mod holding;
 pub mod internals;
 mod limiter;
 mod mutation;
+mod passing;
 mod session;
 #[cfg(feature = "shell")]
 mod shortness;

@@ -91,6 +91,7 @@ pub(crate) use crate::allowance::Allowance;
 use crate::demand::haste::KnockGate;
 use crate::demand::peak::Attempts;
 use crate::denied::Denied;
+use crate::passing::Passing;
 pub(crate) use crate::waiting::Waiting;
 
 mod attempts;
@@ -119,6 +120,7 @@ pub struct Limiter {
     waiting: Waiting,
     slots: Slots,
     knocker: Knocker,
+    passing: Passing,
 }
 
 /// There will be no token until the allowance changes.
@@ -167,6 +169,7 @@ impl Limiter {
             waiting: Waiting::DEFAULT,
             slots: Slots::new(),
             knocker: Knocker::new(),
+            passing: Passing::new(),
         }
     }
 
@@ -180,6 +183,7 @@ impl Limiter {
     pub fn allow(&self, now: Time, allowance: Allowance) {
         let mut central = self.take_over();
         central.allow(now, allowance, &self.shards);
+        self.passing.set(allowance.unenforced);
         self.settle(central, now);
     }
 
@@ -193,6 +197,12 @@ impl Limiter {
     #[inline]
     pub fn try_acquire(&self, n: u32, now: impl Fn() -> Time) -> Result<(), Denied> {
         if self.shards.spend(n) { Ok(()) } else { self.try_central(n, now) }
+    }
+
+    /// Units that were granted although the lease would have refused them, as its grantor [lets everything
+    /// pass](Allowance::unenforced).
+    pub fn unenforced(&self) -> u64 {
+        self.passing.units()
     }
 
     /// Takes as much as can be had at once of `most` units, if that is at least `least`, and says how much it took. Where all
@@ -209,7 +219,16 @@ impl Limiter {
         if self.shards.spend(most) || self.draw(most, &now).is_ok() {
             return Ok(most);
         }
-        self.try_acquire(least, &now)?;
+        let taken = self.take_parts(least, most, now);
+        let missing = taken.as_ref().map_or(most, |taken| most - taken);
+        if missing > 0 && self.let_pass(missing) { Ok(most) } else { taken }
+    }
+
+    /// Takes as much as there is of `most` units, which are not all there, if that is at least `least`.
+    fn take_parts(&self, least: u32, most: u32, now: impl Fn() -> Time) -> Result<u32, Denied> {
+        if !self.shards.spend(least) {
+            self.draw_now(least, &now)?;
+        }
         let mut taken = least;
         for step in (0..u32::BITS - (most - least).leading_zeros()).rev().map(|bit| 1 << bit) {
             if step <= most - taken && self.draw(step, &now).is_ok() {
@@ -310,6 +329,17 @@ impl Limiter {
 
     #[inline(never)]
     fn try_central(&self, n: u32, now: impl Fn() -> Time) -> Result<(), Denied> {
+        let drawn = self.draw_now(n, now);
+        if drawn.is_err() && self.let_pass(n) { Ok(()) } else { drawn }
+    }
+
+    /// Lets `n` units pass that were counted as denied, if that is so with everything. Returns whether it is.
+    #[cold]
+    fn let_pass(&self, n: u32) -> bool {
+        self.passing.lets(n)
+    }
+
+    fn draw_now(&self, n: u32, now: impl Fn() -> Time) -> Result<(), Denied> {
         let drawn = self.draw(n, now);
         if drawn.is_err() {
             self.shards.count_denied(n);

@@ -52,6 +52,7 @@ use crate::allowance::Allowance;
 use crate::denied::Denied;
 use crate::fault::Fault;
 use crate::mutation::{HolderRule, HolderRules};
+use crate::passing::Passing;
 use crate::waiting::{Queue, Ticket, Waiting};
 
 mod holder;
@@ -75,6 +76,8 @@ pub struct ExactWindow {
     drift: Drift,
     rules: HolderRules,
     state: Mutex<WindowState>,
+    /// Uses that were let pass; they do not count.
+    passing: Passing,
 }
 
 #[derive(Debug)]
@@ -172,7 +175,7 @@ impl ExactWindow {
             is_barred: false,
             unserved: None,
         };
-        ExactWindow { drift, rules, state: Mutex::new(state) }
+        ExactWindow { drift, rules, state: Mutex::new(state), passing: Passing::new() }
     }
 
     /// Replaces what is leased. What is in use stays so.
@@ -183,6 +186,7 @@ impl ExactWindow {
         state.limit = if now < allowance.until { u32::try_from(units).unwrap_or(u32::MAX) } else { 0 };
         state.until = allowance.until;
         state.window = allowance.window.or(state.window);
+        self.passing.set(allowance.unenforced);
         let waker = state.queue.as_mut().and_then(|queue| queue.head_waker());
         drop(state);
         waker.into_iter().for_each(std::task::Waker::wake);
@@ -220,7 +224,7 @@ impl ExactWindow {
                 state.missing_is_news()
             }
         };
-        (made, state.call(attention))
+        (self.let_pass(n, made), state.call(attention))
     }
 
     /// The same of one that asks again in another way where it is refused, and misses nothing yet: with the use after it, absent
@@ -243,7 +247,7 @@ impl ExactWindow {
             waiting => Err(Denied::OthersWait { waiting }),
         };
         let attention = if made.is_ok() { Attention::Soon } else { Attention::None };
-        (made, state.call(attention))
+        (self.let_pass(n, made), state.call(attention))
     }
 
     /// Undoes up to `n` uses, and returns how many: as many as count here. The units of those are free that would be so first.
@@ -274,6 +278,17 @@ impl ExactWindow {
     #[must_use]
     pub fn usage(&self, now: Time) -> WindowUsage {
         self.lock().usage(now)
+    }
+
+    /// The uses that were let pass, as the grantor [lets everything pass](Allowance::unenforced).
+    #[must_use]
+    pub fn unenforced(&self) -> u64 {
+        self.passing.units()
+    }
+
+    /// Lets `n` uses pass that are not made, where that is so with everything.
+    fn let_pass(&self, n: u32, made: Result<(), Denied>) -> Result<(), Denied> {
+        if made.is_err() && self.passing.lets(n) { Ok(()) } else { made }
     }
 
     /// Nothing is granted from here on: the program holds the resource in another way, or gives it back. What is in use stays so.

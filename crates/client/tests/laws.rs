@@ -114,6 +114,7 @@ impl Counter {
             before: None,
             earlier: None,
             bound_by: None,
+            unenforced: false,
         }
     }
 

@@ -279,6 +279,7 @@ impl<'a> Words<'a> {
                 before: None,
                 earlier: None,
                 bound_by: None,
+                unenforced: false,
             });
         }
         answer

@@ -69,6 +69,7 @@ fn grant(units: u64, seq: u64, basis: u64) -> Grant {
         before: None,
         earlier: None,
         bound_by: None,
+        unenforced: false,
     }
 }
 

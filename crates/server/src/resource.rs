@@ -23,6 +23,7 @@ mod domains;
 mod due;
 mod earlier;
 mod echoed;
+mod enforcing;
 mod explain;
 mod feeding;
 mod hearing;
@@ -190,6 +191,7 @@ impl Resource {
             moves_ranks = !(had_one && template.is_but_for_capacity_and_caps(&self.terms));
             let before = self.terms.cover(template);
             self.change_domains(&before);
+            self.change_enforcing(&before);
             self.change_kind(&before);
             self.cap_anew(&before, cx);
             if self.terms.policy.is_bounded() {

@@ -33,6 +33,9 @@ fn shown(template: &Template) -> String {
     {
         burst.push_str(&cap.map_or(String::new(), |most| format!(" {name} up to {most}")));
     }
+    if template.enforce < Fraction::ALL {
+        burst.push_str(&format!(" enforced={}", template.enforce.as_f64()));
+    }
     if let Some(window) = template.window {
         burst.push_str(&format!(" window={window:?}"));
     }

@@ -77,6 +77,8 @@ pub struct Grant {
     pub earlier: Option<Duration>,
     /// The bound that kept the capacity from being more. Absent: the grantor does not say, or it is not known here.
     pub bound_by: Option<BoundBy>,
+    /// The holder lets everything pass, and counts what it would have refused; told to clients.
+    pub unenforced: bool,
 }
 
 /// A window in which uses are counted.
@@ -215,6 +217,7 @@ impl Grant {
             before,
             earlier: lease.earlier_ms.map(Duration::from_millis),
             bound_by: lease.bound_by.and_then(BoundBy::from_wire),
+            unenforced: lease.unenforced.unwrap_or(false),
         })
     }
 
@@ -264,6 +267,7 @@ impl Grant {
             before_ms: self.before.map(|before| millis_up(before.remaining)),
             earlier_ms: self.earlier.map(millis_up),
             bound_by: self.bound_by.map(BoundBy::to_wire),
+            unenforced: self.unenforced.then_some(true),
         }
     }
 }

@@ -209,6 +209,7 @@ fn lease() -> Lease {
         counts_ms: Some(20_000),
         earlier_ms: Some(10_000),
         bound_by: Some(2),
+        unenforced: Some(true),
     }
 }
 
@@ -271,6 +272,7 @@ fn to_client() -> ResourceResponse {
         ignore_configured: vec!["staff/".into()],
         scope: Some(DomainScope::Shared.into()),
         refuse_unheard: Some(true),
+        unenforced: Some(true),
     };
     ResourceResponse {
         resource_id: "db".into(),

@@ -45,7 +45,9 @@ impl WindowUses {
     /// A use, if it is to be had, when the clock of the machine shows `local`.
     pub(crate) fn make(&mut self, now: Time, local: Time) -> bool {
         self.made.retain(|(until, _)| now < *until);
-        let is_made = self.window.try_acquire(1, || local).is_ok();
+        let passed = self.window.unenforced();
+        // What is let pass is no use: it counts in no window.
+        let is_made = self.window.try_acquire(1, || local).is_ok() && self.window.unenforced() == passed;
         if is_made {
             self.made.push_back((now + self.length, Amount::MICROS_PER_UNIT));
         }

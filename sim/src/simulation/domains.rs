@@ -75,6 +75,10 @@ impl Simulation {
                         "client {client} is let through for {domain:?}, and its leases did not bring that"
                     )
                 }),
+                Hit::Passed => {
+                    self.let_pass(lender);
+                    break;
+                }
                 Hit::Denied(_) => break,
             }
             made += 1;

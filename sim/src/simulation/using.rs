@@ -93,6 +93,19 @@ impl Simulation {
         }
     }
 
+    /// A program is let through with what its lease refuses: an operator has said so.
+    pub(super) fn let_pass(&mut self, hold: u32) {
+        self.progress.counts.passed += 1;
+        if self.progress.counts.unenforced == 0 {
+            let client = self.population.holdings[hold as usize].client;
+            self.oracle.fail(1, || {
+                format!(
+                    "client {client} is let through against its lease, and nobody has said that it may be"
+                )
+            });
+        }
+    }
+
     /// A row of hits, each as soon as it may be: the bucket is emptied, and what comes in is taken as it comes.
     fn hit(&mut self, hold: u32, local: Time) {
         let (mut tried, mut granted) = (0, 0);
@@ -108,6 +121,10 @@ impl Simulation {
                     self.oracle.fail(1, || {
                         format!("client {client} is let through {granted} times, and its leases did not bring that")
                     });
+                }
+                Hit::Passed => {
+                    self.let_pass(hold);
+                    break;
                 }
                 Hit::Denied(retry) => {
                     if let Some(retry) = retry.filter(|_| tried < ROW && self.rng.chance(600)) {

@@ -60,6 +60,7 @@ fn used_when_it_is_over(without: Option<Mutation>, safe: f64, learning: Option<b
         before: None,
         earlier: None,
         bound_by: None,
+        unenforced: false,
     };
     let nothing = |learning| Grant {
         capacity: Amount::ZERO,

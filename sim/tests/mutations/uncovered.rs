@@ -58,6 +58,7 @@ fn hear_above(node: &mut Node, now: Time, seq: u64) {
             before: None,
             earlier: None,
             bound_by: None,
+            unenforced: false,
             burst: None,
             learning: false,
             learning_left: None,

@@ -35,6 +35,7 @@ pub(crate) fn grant(resource: &ResourceId, units: u64) -> Grant {
         before: None,
         earlier: None,
         bound_by: None,
+        unenforced: false,
     }
 }
 

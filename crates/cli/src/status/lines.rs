@@ -74,6 +74,11 @@ fn table(rows: &[&Resource]) -> String {
     table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
+/// A part as people read it: no part is none, and none is all.
+fn percent(part: f64) -> String {
+    format!("{:.0}%", (part * 100.0).clamp(1.0, 99.0))
+}
+
 /// Everything that is out of the ordinary, in a word each.
 pub(crate) fn notes(row: &Resource) -> String {
     let mut notes = Vec::new();
@@ -85,6 +90,14 @@ pub(crate) fn notes(row: &Resource) -> String {
     }
     if row.frozen {
         notes.push("frozen".to_owned());
+    }
+    if row.unenforced >= 1.0 {
+        notes.push("NOT ENFORCED".to_owned());
+    } else if row.unenforced > 0.0 {
+        notes.push(format!("NOT ENFORCED by {}", percent(row.unenforced)));
+    }
+    if row.domains_unenforced {
+        notes.push("domains not enforced".to_owned());
     }
     if !row.overrides.is_empty() {
         notes.push(format!("override {}", row.overrides.join(" ")));

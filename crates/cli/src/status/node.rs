@@ -52,6 +52,10 @@ pub(crate) struct Resource {
     pub(crate) in_debt: bool,
     pub(crate) overcommitment: f64,
     #[serde(default)]
+    pub(crate) unenforced: f64,
+    #[serde(default)]
+    pub(crate) domains_unenforced: bool,
+    #[serde(default)]
     pub(crate) frozen: bool,
     #[serde(default)]
     pub(crate) overrides: Vec<String>,
@@ -185,6 +189,9 @@ impl Resource {
         }
         if self.in_debt {
             text.push_str(", in debt after a cut");
+        }
+        if self.unenforced > 0.0 {
+            text.push_str(", NOT ENFORCED");
         }
         if self.overcommitment > 0.0 {
             text.push_str(&format!(", OVER-COMMITTED by {}", short(self.overcommitment)));

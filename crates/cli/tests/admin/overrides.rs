@@ -1,5 +1,8 @@
 //! Overrides: what is frozen, drained and capped at a leader whose templates are in a file, by commands and by calls.
 
+use std::time::Duration;
+
+use lessor_client::{Amount, Client};
 use serde_json::json;
 
 use crate::desk::Desk;
@@ -103,6 +106,36 @@ async fn a_resource_is_frozen_capped_and_drained_by_commands_and_each_is_lifted(
     for (kind, count) in [("freeze", 0.0), ("cap", 1.0), ("drain_client", 1.0), ("drain_node", 0.0)] {
         assert_eq!(gate.house.metric(&format!("lessor_overrides{{kind=\"{kind}\"}}")).await, count, "{kind}");
     }
+    gate.house.stop().await;
+}
+
+#[tokio::test]
+async fn clients_let_everything_pass_for_a_while_and_count_what_they_would_refuse() {
+    let (gate, _, admin) = open("default: audit\n").await;
+    let client = Client::builder(gate.house.address().to_string()).id("web-1").build().unwrap();
+    let rate = client.rate("db").wants(5.0).open().unwrap();
+    eventually("it has a lease", async || rate.lease().capacity == Some(Amount::from_units(5))).await;
+    assert!(rate.try_acquire(100).is_err());
+    let out =
+        done(&admin, &["unenforce", "d*", "--for", "1h", "--reason", "OPS-9: it refuses too much"]).await;
+    assert!(out.contains(": clients let everything of d* pass, for 1h\n"), "{out}");
+    eventually("it is told", async || rate.lease().unenforced).await;
+    rate.try_acquire(100).unwrap();
+    rate.acquire_within(200, Duration::ZERO).await.unwrap();
+    let metrics = client.metrics();
+    let [db] = &metrics.resources[..] else { panic!("{metrics:?}") };
+    assert_eq!((db.unenforced, db.denied, db.lets_pass), (300, 100, true), "{db:?}");
+    assert_eq!(db.capacity, Some(Amount::from_units(5)), "the lease is as ever");
+
+    assert_eq!(gate.house.metric("lessor_unenforced{resource=\"db\"}").await, 1.0);
+    assert_eq!(gate.house.metric("lessor_overrides{kind=\"unenforce\"}").await, 1.0);
+    let status = run(&["status", "--server", &gate.house.address().to_string()]).await;
+    assert!(status.out.contains("NOT ENFORCED"), "{status:?}");
+    let row = gate.house.resource("db").await.unwrap();
+    done(&admin, &["lift", row["overrides"][0].as_str().unwrap()]).await;
+    eventually("it is kept to again", async || rate.try_acquire(100).is_err()).await;
+    assert_eq!(gate.house.metric("lessor_unenforced{resource=\"db\"}").await, 0.0);
+    client.close().await;
     gate.house.stop().await;
 }
 

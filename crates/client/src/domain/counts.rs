@@ -11,7 +11,8 @@ pub struct DomainCounts {
     pub refused: u64,
     /// Of these, those that the lease was too little for.
     pub refused_by_lease: u64,
-    /// Requests that policies would have refused, or granted less, and that the kill switch granted.
+    /// Requests that policies would have refused, or granted less, and that were granted as policies are switched off: by the
+    /// program, or by the grantor.
     pub overruled: u64,
     /// Requests granted without a lease.
     pub degraded: u64,

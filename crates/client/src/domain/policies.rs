@@ -19,6 +19,7 @@ pub struct Policies {
     wire: Arc<wire::DomainPolicies>,
     scope: Scope,
     refuses_unheard: bool,
+    unenforced: bool,
     default: Option<Arc<Contract>>,
     overrides: Vec<(Glob, Arc<Contract>)>,
     /// Where the override with exactly that glob is.
@@ -111,6 +112,7 @@ impl Policies {
             wire,
             scope: rules.scope,
             refuses_unheard: rules.refuses_unheard,
+            unenforced: rules.unenforced,
             default: rules.default.map(Arc::new),
             overrides: overrides.collect(),
             exact,
@@ -148,6 +150,12 @@ impl Policies {
     #[must_use]
     pub fn refuses_unheard(&self) -> bool {
         self.refuses_unheard
+    }
+
+    /// Whether what they refuse is granted, and counted.
+    #[must_use]
+    pub fn unenforced(&self) -> bool {
+        self.unenforced
     }
 
     /// As it travels.

@@ -28,6 +28,8 @@ pub struct Rules {
     /// Of [`Scope::Shared`]: what others use is not to be known, so whatever this client knows to be too much is refused.
     /// Otherwise the least that is asked for is granted.
     pub refuses_unheard: bool,
+    /// Whether what they refuse is granted, and counted: rules that are tried.
+    pub unenforced: bool,
     /// The contract of the domains that no override is for; absent: they are refused.
     pub default: Option<Contract>,
     /// In the order in which their globs are tried.

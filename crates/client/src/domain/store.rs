@@ -1,7 +1,7 @@
 //! The domains of one resource in one client: their records, the policies in force, and the options.
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -46,6 +46,17 @@ pub enum Degraded {
     GrantLeast,
 }
 
+/// The reason for which policies refuse nothing.
+#[derive(Clone, Copy)]
+enum SwitchedOff {
+    /// The program wants it so.
+    Program = 1,
+    /// The resource is not enforced.
+    Resource = 2,
+    /// They are not themselves.
+    Policies = 4,
+}
+
 /// The domains of one resource. Shared by reference.
 #[derive(Debug)]
 pub struct Domains {
@@ -60,7 +71,8 @@ pub struct Domains {
     is_limited: AtomicBool,
     /// Where it is not.
     second: Second,
-    is_killed: AtomicBool,
+    /// The reasons for which policies refuse nothing, as bits of [`SwitchedOff`].
+    switched_off: AtomicU8,
     /// The replication between the clients of the resource.
     pub(super) sync: SyncHandle,
     subleases: Subleases,
@@ -97,7 +109,7 @@ impl Domains {
             global: Mutex::new(Global::exact()),
             is_limited: AtomicBool::new(false),
             second: Second::new(),
-            is_killed: AtomicBool::new(false),
+            switched_off: AtomicU8::new(0),
             sync: SyncHandle::default(),
             subleases: Subleases::default(),
             next: AtomicUsize::new(0),
@@ -127,6 +139,7 @@ impl Domains {
         if self.is_limited.swap(is_limited, Ordering::Relaxed) != is_limited {
             *lock(&self.global) = Global::exact();
         }
+        self.switch(SwitchedOff::Policies, policies.as_ref().is_some_and(|policies| policies.unenforced()));
         self.subleases.follow(policies.as_deref());
         *in_force = policies;
         self.generation.fetch_add(1, Ordering::Release);
@@ -140,7 +153,21 @@ impl Domains {
     /// Switches policies off, or on again. Off, they refuse nothing, and what they would have refused is counted; the lease is
     /// needed all the same. Histories go on as if they were on.
     pub fn set_kill_switch(&self, is_killed: bool) {
-        self.is_killed.store(is_killed, Ordering::Relaxed);
+        self.switch(SwitchedOff::Program, is_killed);
+    }
+
+    /// The grantor of the lease lets everything pass, or not any more. While it does policies refuse nothing, as if they were
+    /// switched off here.
+    pub fn set_unenforced(&self, unenforced: bool) {
+        self.switch(SwitchedOff::Resource, unenforced);
+    }
+
+    fn switch(&self, reason: SwitchedOff, is_off: bool) {
+        let bit = reason as u8;
+        match is_off {
+            true => self.switched_off.fetch_or(bit, Ordering::Relaxed),
+            false => self.switched_off.fetch_and(!bit, Ordering::Relaxed),
+        };
     }
 
     /// Forgets domains that are idle, a part of them each time: all in sixteen times. To be called now and then.
@@ -186,7 +213,7 @@ impl Domains {
     #[must_use]
     #[inline]
     pub fn is_killed(&self) -> bool {
-        self.is_killed.load(Ordering::Relaxed)
+        self.switched_off.load(Ordering::Relaxed) != 0
     }
 
     pub(super) fn shards(&self) -> impl Iterator<Item = MutexGuard<'_, Shard>> {

@@ -22,6 +22,7 @@ pub(super) fn rules_from(wire: &wire::DomainPolicies) -> Result<Rules, BadPolici
     Ok(Rules {
         scope: scope(wire.scope)?,
         refuses_unheard: wire.refuse_unheard.unwrap_or(false),
+        unenforced: wire.unenforced.unwrap_or(false),
         default,
         overrides: overrides.collect::<Result<_, _>>()?,
         allow_unconfigured: prefixes("allow_unconfigured", &wire.allow_unconfigured)?,
@@ -45,6 +46,7 @@ pub(super) fn rules_to(rules: &Rules) -> wire::DomainPolicies {
         version: 0,
         scope: scope_to_wire(rules.scope),
         refuse_unheard: rules.refuses_unheard.then_some(true),
+        unenforced: rules.unenforced.then_some(true),
         default: rules.default.as_ref().map(contract_to_wire),
         r#override: rules.overrides.iter().map(each).collect(),
         allow_unconfigured: rules.allow_unconfigured.clone(),
@@ -194,6 +196,7 @@ mod tests {
         Rules {
             scope: Scope::Shared,
             refuses_unheard: true,
+            unenforced: true,
             default: Some(contract),
             overrides: vec![Override { glob: Glob::new("a*").unwrap(), contract: Contract::from(other) }],
             allow_unconfigured: vec!["b".into()],

@@ -53,6 +53,13 @@ pub(super) struct TermWatch<'a> {
     id: u64,
 }
 
+// === impl Tenure ===
+
+impl Tenure {
+    /// That of what is not leased.
+    pub(super) const ENDLESS: Tenure = Tenure { number: 0, until: ENDLESS };
+}
+
 // === impl GaugeTerms ===
 
 impl GaugeTerms {

@@ -59,6 +59,9 @@ impl Semaphore {
         max_wait: Duration,
     ) -> Result<Permit, Denied> {
         let waiting = Waiting { max_wait, ..self.waiting };
+        if self.inner.passing.lets(n) {
+            return Ok(self.permit(TakenUnits { passed: n, ..TakenUnits::NONE }));
+        }
         let ticket = self.inner.join(n, waiting)?;
         let taken = wait(&*self.inner, clock, ticket, clock.now(), waiting).await?;
         Ok(self.permit(taken))
@@ -120,7 +123,11 @@ impl QueueGate for Inner {
 
     fn step(&self, ticket: Ticket, now: Time, waker: &Waker) -> Step<TakenUnits> {
         let mut queue = self.lock();
-        let Some(taken) = queue.units_at_head(ticket).and_then(|n| self.take(n, n, now).ok()) else {
+        let take = |n| match self.take(n, n, now) {
+            Err(_) if self.passing.lets(n) => Some(TakenUnits { passed: n, ..TakenUnits::NONE }),
+            taken => taken.ok(),
+        };
+        let Some(taken) = queue.units_at_head(ticket).and_then(take) else {
             // Nobody knows when a permit comes back.
             queue.park(ticket, waker);
             return Step::Wait(None);

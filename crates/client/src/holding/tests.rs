@@ -40,6 +40,7 @@ fn take_up(holding: &mut Holding, (now, units): (u64, u64), seq: u8, end: u64) -
         before: None,
         earlier: None,
         bound_by: None,
+        unenforced: false,
         generation: None,
     };
     holding.adopt(second(now), grant, second(end))

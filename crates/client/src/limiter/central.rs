@@ -274,6 +274,21 @@ impl Central {
         Step::Wait(None)
     }
 
+    /// Grants units that the bucket has not, and takes nothing of it.
+    pub(super) fn grant_freely(&mut self, n: u32) {
+        self.tokens.drawn += u64::from(n);
+    }
+
+    /// Lets the head of the queue in without taking anything of the bucket. Returns whether `ticket` is that.
+    pub(super) fn let_in(&mut self, ticket: Ticket) -> bool {
+        let Some(n) = self.queue.units_at_head(ticket) else { return false };
+        self.queue.leave(ticket);
+        self.grant_freely(n);
+        self.bucket.set_capacity(self.brim_micros());
+        self.lapse();
+        true
+    }
+
     /// `ticket` went away.
     pub(super) fn leave(&mut self, ticket: Ticket) {
         self.tokens.given_up += self.queue.leave(ticket).map_or(0, u64::from);

@@ -16,6 +16,8 @@ pub(crate) struct Hold<'a> {
     /// Present until it is dropped.
     central: Option<MutexGuard<'a, Central>>,
     now: Time,
+    /// The units that there are of those that there is room for; absent: all of them.
+    there: Option<u32>,
 }
 
 // === impl Limiter ===
@@ -23,7 +25,7 @@ pub(crate) struct Hold<'a> {
 impl Limiter {
     /// Holds it still until that is dropped.
     pub(crate) fn hold(&self, now: Time) -> Hold<'_> {
-        Hold { limiter: self, central: Some(self.take_over()), now }
+        Hold { limiter: self, central: Some(self.take_over()), now, there: None }
     }
 
     /// By which several are put in order.
@@ -35,7 +37,7 @@ impl Limiter {
 // === impl Hold ===
 
 impl Hold<'_> {
-    /// Units that can be taken at once, up to `most`.
+    /// Units that can be taken at once, up to `most`; all of these where everything is let pass.
     ///
     /// # Errors
     /// If that is less than `least`; which then counts as denied.
@@ -45,6 +47,10 @@ impl Hold<'_> {
             Some(central) => central.room(least, most, now, &self.limiter.shards),
             None => unreachable!("it is held until it is dropped"),
         };
+        if self.limiter.passing.is_on() {
+            self.there = Some(room.unwrap_or(0));
+            return Ok(most);
+        }
         if room.is_err() {
             self.limiter.shards.count_denied(least);
         }
@@ -53,8 +59,14 @@ impl Hold<'_> {
 
     /// Takes units for which there is room.
     pub(crate) fn take(&mut self, n: u32) {
+        // What is not there passes.
+        let there = self.there.map_or(n, |there| there.min(n));
+        if n > there {
+            self.limiter.shards.count_denied(n - there);
+            self.limiter.passing.count(n - there);
+        }
         if let Some(central) = &mut self.central {
-            central.spend(n, &self.limiter.shards);
+            central.spend(there, &self.limiter.shards);
         }
     }
 

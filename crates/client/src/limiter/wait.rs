@@ -67,11 +67,18 @@ impl Limiter {
         let waiting = Waiting { max_wait, ..self.waiting };
         let ticket = {
             let mut central = self.take_over();
-            let ticket = central.join(n, now, waiting);
+            let ticket = match self.passing.is_on() {
+                true => Ok(None),
+                false => central.join(n, now, waiting).map(Some),
+            };
+            if let Ok(None) = ticket {
+                central.grant_freely(n);
+            }
             self.publish(&central, now);
             notify(central);
             ticket?
         };
+        let Some(ticket) = ticket else { return Ok(()) };
         wait(self, clock, ticket, now, waiting).await
     }
 
@@ -104,6 +111,10 @@ impl Limiter {
         let is_fetched = central.fetch(n, now, &self.shards);
         let answer = match is_fetched {
             true => Ok(None),
+            false if self.passing.lets(n) => {
+                self.shards.count_denied(n);
+                Ok(None)
+            }
             // What is allowed may be as small as what was wanted until now.
             false if self.knocker.is_hopeful() => {
                 let waiting = Waiting { max_wait: Duration::MAX, ..waiting };
@@ -125,7 +136,11 @@ impl QueueGate for Limiter {
 
     fn step(&self, ticket: Ticket, now: Time, waker: &Waker) -> Step<()> {
         let mut central = self.take_over();
-        let step = central.step(ticket, now, waker, &self.shards);
+        let mut step = central.step(ticket, now, waker, &self.shards);
+        // Whoever has waited until everything was let pass has waited enough.
+        if self.passing.is_on() && matches!(step, Step::Wait(_)) && central.let_in(ticket) {
+            step = Step::Granted(());
+        }
         match step {
             Step::Granted(()) => self.settle(central, now),
             Step::Wait(_) => self.publish(&central, now),

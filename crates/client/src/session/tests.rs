@@ -25,6 +25,7 @@ pub(super) fn grant(resource: &ResourceId, seq: u64, units: u64) -> Grant {
         burst: None,
         due: None,
         window: None,
+        unenforced: false,
         sharing: None,
         domains: None,
         before: None,

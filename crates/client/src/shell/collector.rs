@@ -46,7 +46,7 @@ const COUNTS: Readings<SessionCounts, u64, 9> = [
     ("unknown_messages", "Those of a kind that is not known, which were passed over", |of| of.unknown),
 ];
 
-const LEVELS: Readings<ResourceMetrics, f64, 4> = [
+const LEVELS: Readings<ResourceMetrics, f64, 5> = [
     ("capacity", "What is allowed, in units or units a second", |of| {
         of.capacity.map_or(f64::INFINITY, Amount::as_f64)
     }),
@@ -57,11 +57,15 @@ const LEVELS: Readings<ResourceMetrics, f64, 4> = [
     ("learning", "Whether the server that granted the lease was learning what is out", |of| {
         f64::from(u8::from(of.is_learning))
     }),
+    ("lets_pass", "Whether everything is let pass that the lease would refuse", |of| {
+        f64::from(u8::from(of.lets_pass))
+    }),
 ];
 
-const USES: Readings<ResourceMetrics, u64, 2> = [
+const USES: Readings<ResourceMetrics, u64, 3> = [
     ("granted", "Units granted to the program", |of| of.granted),
     ("denied", "Units denied to the program", |of| of.denied),
+    ("unenforced", "Units that the lease would have denied, and that were let pass", |of| of.unenforced),
 ];
 
 const OF_DOMAINS: Readings<DomainCounts, u64, 7> = [
@@ -70,7 +74,7 @@ const OF_DOMAINS: Readings<DomainCounts, u64, 7> = [
     ("domain_requests_refused_by_lease", "Of these, those that the lease was too little for", |of| {
         of.refused_by_lease
     }),
-    ("domain_requests_overruled", "Requests that the kill switch granted against their policies", |of| {
+    ("domain_requests_overruled", "Requests granted against their policies, which are switched off", |of| {
         of.overruled
     }),
     ("domain_requests_degraded", "Requests of domains granted without a lease", |of| of.degraded),

@@ -419,13 +419,17 @@ impl DrivenResource {
 
     fn apply(&mut self, now: Time, change: Change) {
         if self.leaving {
-            self.opening.enforcer.allow(now, Allowance { capacity: Some(Amount::ZERO), ..change.allowance });
+            self.opening.enforcer.allow(
+                now,
+                Allowance { capacity: Some(Amount::ZERO), unenforced: false, ..change.allowance },
+            );
             return;
         }
         let (OpenResource { enforcer, domains, view, demand, .. }, allowance) =
             (&mut self.opening, change.allowance);
         // Nothing is allowed before it is known what each domain may have of it.
         domains.follow(change.domains.clone());
+        domains.set_unenforced(allowance.unenforced);
         enforcer.allow(now, allowance);
         let (before, held) = (view.borrow().rung, view.borrow().capacity);
         demand.follow_burst(allowance.burst);

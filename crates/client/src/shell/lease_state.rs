@@ -33,6 +33,8 @@ pub struct LeaseState {
     pub learns_until: Option<Time>,
     /// The bound of the last lease's amount, if the server that granted it says so.
     pub bound_by: Option<BoundBy>,
+    /// Whether everything is let pass and counted that this would refuse, as the grantor says.
+    pub unenforced: bool,
     /// The amount that was asked for last, in units (a second).
     pub wants: f64,
     /// The fault when the lease was last to be renewed; nothing if the last answer was good.
@@ -52,6 +54,7 @@ impl LeaseState {
             is_learning: false,
             learns_until: None,
             bound_by: None,
+            unenforced: false,
             wants,
             last_error: None,
             is_closed: false,
@@ -70,6 +73,7 @@ impl LeaseState {
         let is_news = self.capacity != allowance.capacity
             || self.rung != rung
             || self.is_learning != is_learning
+            || self.unenforced != allowance.unenforced
             || self.last_error.as_deref() != fault.as_ref();
         if self.last_error.as_deref() != fault.as_ref() {
             self.last_error = fault.map(Arc::new);
@@ -80,6 +84,7 @@ impl LeaseState {
         self.is_learning = is_learning;
         self.learns_until = learns_until.and_then(end);
         self.bound_by = bound_by;
+        self.unenforced = allowance.unenforced;
         is_news
     }
 
@@ -144,6 +149,9 @@ impl fmt::Display for LeaseState {
             Some(left) => write!(f, ", the server is learning for another {:.1} s", left.as_secs_f64())?,
             None if self.is_learning => f.write_str(", the server is learning")?,
             None => {}
+        }
+        if self.unenforced {
+            f.write_str(", and everything passes")?;
         }
         match &self.last_error {
             _ if self.is_closed => f.write_str(", closed"),

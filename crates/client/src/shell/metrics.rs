@@ -58,7 +58,12 @@ pub struct ResourceMetrics {
     pub granted: u64,
     /// Units denied to the program, or for a gauge permits.
     pub denied: u64,
-    /// Units of a gauge in use; 0 for a rate.
+    /// Units that the lease would have refused and that were let pass, as its grantor lets everything pass; of a rate neither
+    /// `granted` nor `denied` has them.
+    pub unenforced: u64,
+    /// Whether everything is let pass.
+    pub lets_pass: bool,
+    /// Units of a gauge in use, within the lease; 0 for a rate.
     pub in_use: u32,
     /// The counts of what the domains of a rate have asked for and were granted.
     pub domains: domain::DomainCounts,

@@ -228,9 +228,10 @@ impl<E> Clone for Resource<E> {
 impl Core<Limiter> {
     /// With so many of the busiest domains by name, if that is asked for.
     pub(super) fn metrics(&self, named: Option<usize>) -> ResourceMetrics {
-        let used = self.enforcer.usage();
-        let denied = used.attempted.saturating_sub(used.granted + used.waiting);
-        let metrics = self.metrics_with(Kind::Rate, used.granted, denied, 0);
+        let (used, unenforced) = (self.enforcer.usage(), self.enforcer.unenforced());
+        let denied = used.attempted.saturating_sub(used.granted + used.waiting + unenforced);
+        let metrics =
+            ResourceMetrics { unenforced, ..self.metrics_with(Kind::Rate, used.granted, denied, 0) };
         let busiest = named.map(|most| self.domains.snapshot(&Query::busiest(most), clock::now()));
         // One count, so that the rows and all others add up to it.
         let domains = busiest.as_ref().map_or(metrics.domains, |snapshot| snapshot.counts);
@@ -242,7 +243,11 @@ impl Core<Semaphore> {
     pub(super) fn metrics(&self) -> ResourceMetrics {
         let Tally { granted, denied } = &self.tally;
         let (granted, denied) = (granted.load(Ordering::Relaxed), denied.load(Ordering::Relaxed));
-        self.metrics_with(Kind::Gauge, granted, denied, self.enforcer.in_use())
+        let unenforced = self.enforcer.unenforced();
+        ResourceMetrics {
+            unenforced,
+            ..self.metrics_with(Kind::Gauge, granted, denied, self.enforcer.in_use())
+        }
     }
 }
 
@@ -311,6 +316,8 @@ impl<E> Core<E> {
             short: self.shortness.lock().unwrap_or_else(PoisonError::into_inner).until(clock::now()),
             granted,
             denied,
+            unenforced: 0,
+            lets_pass: view.unenforced,
             in_use,
             domains: self.domains.counts(),
             busiest: None,

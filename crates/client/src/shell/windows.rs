@@ -169,6 +169,13 @@ impl Windows {
         self.keys.busiest(most, clock::now())
     }
 
+    /// The uses that the leases would have refused and that were let pass since the start, as their grantor lets everything pass:
+    /// they count in no window. All keys that are remembered are looked at.
+    #[must_use]
+    pub fn unenforced(&self) -> u64 {
+        self.keys.unenforced()
+    }
+
     /// The number of keys that are remembered.
     #[must_use]
     pub fn keys(&self) -> usize {

@@ -13,6 +13,7 @@ use crate::domain::{Bound, Degraded, DomainCounts, DomainOptions, Policies, Quer
 use crate::limiter::Allowance;
 
 mod oracle;
+mod passing;
 mod shared;
 mod waiting;
 

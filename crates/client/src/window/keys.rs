@@ -5,6 +5,7 @@
 //! the keys and the key, and says nothing to anybody; whoever drives this learns of it when it looks the next time.
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::task::Waker;
 use std::time::Duration;
@@ -46,6 +47,8 @@ pub struct WindowKeys {
     looks: Mutex<Vec<Arc<WindowKey>>>,
     /// Woken when one of them should be at once.
     notifier: Waker,
+    /// Uses of keys that are forgotten, which were let pass.
+    passed: AtomicU64,
     rules: HolderRules,
 }
 
@@ -89,6 +92,7 @@ impl WindowKeys {
             hasher: hasher(),
             looks: Mutex::default(),
             notifier,
+            passed: AtomicU64::new(0),
             rules: HolderRules::default(),
         }
     }
@@ -200,6 +204,16 @@ impl WindowKeys {
         all.into_iter().map(|(found, usage)| (self.name_of(&found).into(), usage)).collect()
     }
 
+    /// The uses that were let pass, as the grantor [lets everything pass](crate::allowance::Allowance::unenforced), since the
+    /// start. All keys that are remembered are looked at.
+    #[must_use]
+    pub fn unenforced(&self) -> u64 {
+        let keys = self.read();
+        let remembered: u64 = keys.iter().map(|found| found.key.window.unenforced()).sum();
+        // Under the lock, so that a key that is forgotten meanwhile is counted once.
+        remembered + self.passed.load(Ordering::Relaxed)
+    }
+
     /// The number of keys that are remembered.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -225,6 +239,7 @@ impl WindowKeys {
         let is_idle = key.window.bar_idle(now);
         if is_idle && let Some(place) = self.place(&keys, name) {
             keys.take_out(place, |other| other.hash);
+            self.passed.fetch_add(key.window.unenforced(), Ordering::Relaxed);
         }
         is_idle
     }

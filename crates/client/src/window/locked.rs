@@ -7,6 +7,7 @@ use lessor_proto::{Drift, Time};
 use super::{Attention, WindowKey, WindowRoom, WindowState};
 use crate::denied::Denied;
 use crate::mutation::HolderRules;
+use crate::passing::Passing;
 
 /// A window under its lock, and the room that was found in it.
 #[derive(Debug)]
@@ -15,6 +16,7 @@ pub(crate) struct LockedWindow<'a> {
     drift: Drift,
     rules: HolderRules,
     found: Option<WindowRoom>,
+    passing: &'a Passing,
 }
 
 // === impl WindowKey ===
@@ -23,7 +25,13 @@ impl WindowKey {
     /// Locks the window. The clock must be read after that.
     pub(crate) fn locked(&self) -> LockedWindow<'_> {
         let window = &self.window;
-        LockedWindow { state: window.lock(), drift: window.drift, rules: window.rules, found: None }
+        LockedWindow {
+            state: window.lock(),
+            drift: window.drift,
+            rules: window.rules,
+            found: None,
+            passing: &window.passing,
+        }
     }
 
     /// The address of the window, as the order of those that are locked together.
@@ -35,7 +43,8 @@ impl WindowKey {
 // === impl LockedWindow ===
 
 impl LockedWindow<'_> {
-    /// The uses that can be made at `now`, `most` at the most, if they are `least` or more. Nothing is made.
+    /// The uses that can be made at `now`, `most` at the most, if they are `least` or more; all of these where everything is let
+    /// pass. Nothing is made.
     ///
     /// # Errors
     ///
@@ -43,17 +52,25 @@ impl LockedWindow<'_> {
     pub(crate) fn room(&mut self, now: Time, least: u32, most: u32) -> Result<u32, Denied> {
         self.state.asked = now;
         let waiting = self.state.queue.as_ref().map_or(0, |queue| queue.units());
-        if waiting > 0 {
-            return Err(Denied::OthersWait { waiting });
-        }
-        let room = self.state.room(now, least, self.drift, self.rules)?;
-        self.found = Some(room);
-        Ok(room.units.min(most))
+        let room = match waiting {
+            0 => self.state.room(now, least, self.drift, self.rules),
+            waiting => Err(Denied::OthersWait { waiting }),
+        };
+        self.found = room.as_ref().ok().copied();
+        if self.passing.is_on() { Ok(most) } else { room.map(|room| room.units.min(most)) }
     }
 
     /// Makes `n` uses of the room that was found, and says whether somebody should look at it.
     pub(crate) fn make(mut self, n: u32) -> Attention {
-        let Some(room) = self.found.filter(|room| n > 0 && n <= room.units) else { return Attention::None };
+        let Some(room) = self.found.filter(|room| n > 0 && n <= room.units) else {
+            if n == 0 || !self.passing.lets(n) {
+                return Attention::None;
+            }
+            let now = self.state.asked;
+            self.state.missing.refuse(now, n);
+            let attention = self.state.missing_is_news();
+            return self.state.call(attention);
+        };
         self.state.take(n, room);
         let attention = self.state.used(n);
         self.state.call(attention)

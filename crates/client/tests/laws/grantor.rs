@@ -108,6 +108,7 @@ impl Books {
             before: None,
             earlier: None,
             bound_by: None,
+            unenforced: false,
         };
         Some((grant, seq))
     }

@@ -55,6 +55,19 @@ fn of_promise(row: &ResourceRow) -> Vec<Finding> {
             "Wait; it is over after a lease at the latest.",
         ));
     }
+    if status.unenforced > 0.0 {
+        let who = if status.unenforced >= 1.0 { "All clients let" } else { "Some clients let" };
+        let what = format!(
+            "{who} everything pass and count what they would refuse: more may be used than there is."
+        );
+        let todo = "Set enforce to true when the figures are as wanted, or wait for the override to end.";
+        found.push(Finding::new(Severity::Warning, "unenforced", what, todo));
+    }
+    if status.domains_unenforced {
+        let what = "What policies of its domains refuse is granted, and counted.";
+        let todo = "Set enforce to true in its domains when the figures are as wanted.";
+        found.push(Finding::new(Severity::Note, "domains_unenforced", what, todo));
+    }
     if status.learning {
         let what = format!(
             "It learns what is out from before: newcomers get nothing for {}.",

@@ -43,6 +43,11 @@ pub enum OverrideAct {
         /// In units a second, or units.
         capacity: f64,
     },
+    /// Clients let everything pass that leases and policies refuse, and count it.
+    Unenforce {
+        /// A name or a glob.
+        resource: String,
+    },
 }
 
 /// The kind of an override.
@@ -58,6 +63,8 @@ pub enum OverrideKind {
     DrainNode,
     /// [`OverrideAct::Cap`].
     Cap,
+    /// [`OverrideAct::Unenforce`].
+    Unenforce,
 }
 
 // === impl OverrideAct ===
@@ -72,6 +79,7 @@ impl OverrideAct {
             OverrideAct::DrainDomain { .. } => OverrideKind::DrainDomain,
             OverrideAct::DrainNode { .. } => OverrideKind::DrainNode,
             OverrideAct::Cap { .. } => OverrideKind::Cap,
+            OverrideAct::Unenforce { .. } => OverrideKind::Unenforce,
         }
     }
 
@@ -81,7 +89,8 @@ impl OverrideAct {
         match self {
             OverrideAct::Freeze { resource }
             | OverrideAct::DrainDomain { resource, .. }
-            | OverrideAct::Cap { resource, .. } => Some(resource),
+            | OverrideAct::Cap { resource, .. }
+            | OverrideAct::Unenforce { resource } => Some(resource),
             OverrideAct::DrainClient { resource, .. } => resource.as_deref(),
             OverrideAct::DrainNode { .. } => None,
         }
@@ -94,7 +103,10 @@ impl OverrideAct {
             OverrideAct::DrainClient { client: holder, .. } | OverrideAct::DrainNode { node: holder } => {
                 Some(holder)
             }
-            OverrideAct::Freeze { .. } | OverrideAct::DrainDomain { .. } | OverrideAct::Cap { .. } => None,
+            OverrideAct::Freeze { .. }
+            | OverrideAct::DrainDomain { .. }
+            | OverrideAct::Cap { .. }
+            | OverrideAct::Unenforce { .. } => None,
         }
     }
 
@@ -120,6 +132,7 @@ impl fmt::Display for OverrideAct {
             }
             OverrideAct::DrainNode { node } => write!(f, "node {node} gets nothing"),
             OverrideAct::Cap { resource, capacity } => write!(f, "{resource} has no more than {capacity}"),
+            OverrideAct::Unenforce { resource } => write!(f, "clients let everything of {resource} pass"),
         }
     }
 }
@@ -128,12 +141,13 @@ impl fmt::Display for OverrideAct {
 
 impl OverrideKind {
     /// All of them.
-    pub const ALL: [OverrideKind; 5] = [
+    pub const ALL: [OverrideKind; 6] = [
         OverrideKind::Freeze,
         OverrideKind::DrainClient,
         OverrideKind::DrainDomain,
         OverrideKind::DrainNode,
         OverrideKind::Cap,
+        OverrideKind::Unenforce,
     ];
 
     /// The name, as in figures and JSON.
@@ -145,6 +159,7 @@ impl OverrideKind {
             OverrideKind::DrainDomain => "drain_domain",
             OverrideKind::DrainNode => "drain_node",
             OverrideKind::Cap => "cap",
+            OverrideKind::Unenforce => "unenforce",
         }
     }
 

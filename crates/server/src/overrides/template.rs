@@ -7,25 +7,27 @@ use lessor_proto::{Amount, ResourceId};
 
 use super::act::OverrideAct;
 use super::{OverrideKind, Overrides};
-use crate::repository::{Domains, Kind, Template};
+use crate::repository::{Domains, Fraction, Kind, Template};
 
 // === impl Overrides ===
 
 impl Overrides {
     /// Whether any resource follows another template for them.
     pub(crate) fn change_templates(&self) -> bool {
-        self.0.iter().any(|placed| matches!(placed.kind(), OverrideKind::Cap | OverrideKind::DrainDomain))
+        let changes = [OverrideKind::Cap, OverrideKind::DrainDomain, OverrideKind::Unenforce];
+        self.0.iter().any(|placed| changes.contains(&placed.kind()))
     }
 
-    /// The template that a resource follows which would follow that one: with the newest cap, where that is less, and without
-    /// the domains that are drained.
+    /// The template that a resource follows which would follow that one: with the newest cap, where that is less, without the
+    /// domains that are drained, and kept to by nobody where that is switched off.
     pub(crate) fn applied(&self, resource: &ResourceId, template: &Arc<Template>) -> Arc<Template> {
         let about = self.0.iter().filter(|placed| placed.is_about(resource.as_str()));
-        let (mut cap, mut closed) = (None, Vec::new());
+        let (mut cap, mut closed, mut enforce) = (None, Vec::new(), template.enforce);
         for placed in about {
             match &placed.it.act {
                 OverrideAct::Cap { capacity, .. } => cap = Some(Amount::from_f64(*capacity)),
                 OverrideAct::DrainDomain { domain, .. } => closed.push(domain.as_str()),
+                OverrideAct::Unenforce { .. } => enforce = Fraction::NONE,
                 _ => {}
             }
         }
@@ -33,11 +35,11 @@ impl Overrides {
         let capacity = capped.map_or(template.capacity, |capped| template.capacity.min(capped));
         let domains = template.domains.as_ref().filter(|_| !closed.is_empty());
         let domains = domains.and_then(|domains| without(domains, &closed));
-        if capacity == template.capacity && domains.is_none() {
+        if (capacity, enforce) == (template.capacity, template.enforce) && domains.is_none() {
             return Arc::clone(template);
         }
         let domains = domains.or_else(|| template.domains.clone());
-        Arc::new(Template { capacity, domains, ..Template::clone(template) })
+        Arc::new(Template { capacity, domains, enforce, ..Template::clone(template) })
     }
 }
 

@@ -45,6 +45,14 @@ impl Fraction {
         Amount::from_micros(u64::try_from(part).expect("a part is not more than the whole"))
     }
 
+    /// Whether it is in this part of all names. A name that is in a part is in every greater one.
+    #[must_use]
+    pub fn has(self, name: &[u8]) -> bool {
+        let hash = blake3::hash(name);
+        let first = hash.as_bytes().first_chunk().map_or(0, |first| u32::from_le_bytes(*first));
+        u64::from(first) * u64::from(WHOLE) < u64::from(self.0) << 32
+    }
+
     /// As a number from 0 to 1.
     #[must_use]
     pub fn as_f64(self) -> f64 {
@@ -65,6 +73,20 @@ mod tests {
         assert_eq!((check(1.0), check(0.5)), (Ok(Fraction::ALL), Ok(Fraction::HALF)));
         for value in [-0.1, 1.1, f64::NAN] {
             assert!(check(value).is_err(), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_all_names_is_in_every_greater_part() {
+        let fraction = |value| Fraction::check(Field::Enforce, value).unwrap();
+        let parts = [Fraction::NONE, fraction(0.1), fraction(0.25), Fraction::HALF, Fraction::ALL];
+        let names: Vec<String> = (0..10_000).map(|number| format!("web-{number}")).collect();
+        let counts = parts.map(|part| names.iter().filter(|name| part.has(name.as_bytes())).count());
+        for (part, count) in parts.into_iter().zip(counts) {
+            assert!((part.as_f64() - count as f64 / 1e4).abs() < 0.02, "{counts:?}");
+        }
+        for pair in parts.windows(2) {
+            assert!(names.iter().all(|name| !pair[0].has(name.as_bytes()) || pair[1].has(name.as_bytes())));
         }
     }
 }

@@ -52,6 +52,8 @@ pub enum Field {
     MostPriority,
     /// [`Template::most_clients`].
     MostClients,
+    /// [`Template::enforce`].
+    Enforce,
     /// [`Template::domains`].
     Domains,
 }
@@ -202,6 +204,7 @@ impl Field {
             Field::SmallLeases => "small_leases",
             Field::MostPriority => "most_priority",
             Field::MostClients => "most_clients",
+            Field::Enforce => "enforce",
             Field::Domains => "domains",
         }
     }

@@ -53,7 +53,7 @@ impl Repository {
 
 impl Template {
     /// The policies, if each domain that follows some has a lease of its own.
-    fn leases_domains(&self) -> Option<&Policies> {
+    pub(super) fn leases_domains(&self) -> Option<&Policies> {
         let policies = &self.domains.as_ref()?.policies;
         (policies.scope() == Scope::Strict).then_some(policies)
     }

@@ -3,10 +3,12 @@
 mod check;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_algorithms::SharePolicy;
 use lessor_algorithms::rotation::Rotate;
+use lessor_client::internals::domain::{Policies, Scope};
 use lessor_client::internals::limiter::Limiter;
 #[cfg(doc)]
 use lessor_proto::ResourceId;
@@ -79,6 +81,9 @@ pub struct Template {
     pub most_priority: Option<i64>,
     /// The most clients that one node stands for; more count as so many. Absent: any number.
     pub most_clients: Option<u32>,
+    /// The part of all clients that keep to their leases. The others let everything pass and count what they would have refused:
+    /// then more may be used than there is.
+    pub enforce: Fraction,
     /// Of a rate: what one domain of a client may use of the client's lease; absent: all of it.
     pub domains: Option<Domains>,
 }
@@ -159,6 +164,7 @@ impl Template {
             part: None,
             most_priority: None,
             most_clients: None,
+            enforce: Fraction::ALL,
             domains: None,
         }
     }
@@ -178,6 +184,22 @@ impl Template {
             }
         }
         capped
+    }
+
+    /// The policies of its domains, where clients share them.
+    pub(crate) fn shared_policies(&self) -> Option<Arc<Policies>> {
+        let policies = self.domains.as_ref().map(|domains| &domains.policies)?;
+        (policies.scope() == Scope::Shared).then(|| Arc::clone(policies))
+    }
+
+    /// Whether a client keeps to its lease: the same ones do at every server, and those of a part are among those of a greater one.
+    #[must_use]
+    pub fn enforces(&self, client: &str) -> bool {
+        match self.enforce {
+            Fraction::ALL => true,
+            Fraction::NONE => false,
+            part => part.has(client.as_bytes()),
+        }
     }
 
     /// Nothing is granted in fractions of this.

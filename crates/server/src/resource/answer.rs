@@ -207,6 +207,7 @@ impl Resource {
             before: None,
             earlier: None,
             bound_by: None,
+            unenforced: self.lets_pass(slot),
         }
     }
 

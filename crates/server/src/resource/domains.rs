@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use lessor_client::internals::domain::{Policies, Scope};
+use lessor_client::internals::domain::Policies;
 use lessor_proto::message::Report;
 use lessor_proto::wire;
 
@@ -47,8 +47,7 @@ impl Resource {
 
     /// The policies of its domains, where clients share them.
     pub(crate) fn shared_policies(&self) -> Option<Arc<Policies>> {
-        let policies = self.terms.domains.as_ref().map(|domains| &domains.policies)?;
-        (policies.scope() == Scope::Shared).then(|| Arc::clone(policies))
+        self.terms.shared_policies()
     }
 
     /// The template is another one than `before`: whoever knew its policies has to be told of others.

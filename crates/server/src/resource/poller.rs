@@ -85,7 +85,7 @@ impl Resource {
             self.note_echo(now, ask.holder.as_str(), &lease, amount, cx);
             let kept =
                 Kept { amount, order: Some(order), token: &token, length: left, refresh_interval: SOON };
-            return Some(self.kept_to(now, kept));
+            return Some(self.kept_to(now, ask, kept));
         }
         let refresh_interval = self.refresh_within(now, left, cx);
         let lasts = match early || self.may_have_units_out() {
@@ -99,7 +99,7 @@ impl Resource {
         self.note_echo(now, ask.holder.as_str(), &lease, amount, cx);
         let length = if cx.config.rules.keep(Rule::EchoUnchanged) { left } else { self.terms.lease_length };
         let kept = Kept { amount, order: Some(lease.order), token: &has.token, length, refresh_interval };
-        Some(self.kept_to(now, kept))
+        Some(self.kept_to(now, ask, kept))
     }
 
     /// When a poller should come back that is left what lasts for `left`: when claims open, or well before its end.
@@ -124,7 +124,7 @@ impl Resource {
         self.note_echo(now, ask.holder.as_str(), &lease, amount, cx);
         let length = self.left(now, has, cx);
         let (order, token) = (Some(lease.order), &has.token[..]);
-        Some(self.kept_to(now, Kept { amount, order, token, length, refresh_interval: SOON }))
+        Some(self.kept_to(now, ask, Kept { amount, order, token, length, refresh_interval: SOON }))
     }
 
     /// The resealed lease with which the poller that is heard of for the first time claims, and how much of it.
@@ -296,7 +296,7 @@ impl Resource {
         super::claim::counts_until_heard(&self.terms)
     }
 
-    pub(super) fn kept_to(&self, now: Time, kept: Kept<'_>) -> Reply {
+    pub(super) fn kept_to(&self, now: Time, ask: &Ask, kept: Kept<'_>) -> Reply {
         let Kept { amount, order, token, length, refresh_interval } = kept;
         let grant = Grant {
             resource: self.id.clone(),
@@ -319,6 +319,7 @@ impl Resource {
             before: None,
             earlier: None,
             bound_by: Some(BoundBy::Claim),
+            unenforced: ask.kind == HolderKind::Client && !self.terms.enforces(ask.holder.as_str()),
             generation: Some(self.generation()),
         };
         Reply { grant, retry: None, told: Told { seq: 0, length, at: now, is_all: false } }

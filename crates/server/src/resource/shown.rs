@@ -48,7 +48,7 @@ impl Resource {
         }
         let length = if cx.config.rules.keep(Rule::EchoUnchanged) { left } else { self.terms.lease_length };
         let (order, token) = (has.order, &has.token[..]);
-        Some(self.kept_to(now, Kept { amount: has.capacity, order, token, length, refresh_interval }))
+        Some(self.kept_to(now, ask, Kept { amount: has.capacity, order, token, length, refresh_interval }))
     }
 
     /// The answer to a poller to whom nothing can be granted at the moment: what it shows, or that this is over. What it gives
@@ -70,7 +70,7 @@ impl Resource {
         let held = report.held.map_or(has.capacity, |held| held.min(has.capacity));
         let amount = if length.is_zero() { Amount::ZERO } else { held };
         let (order, token) = (has.order, &has.token[..]);
-        Some(self.kept_to(now, Kept { amount, order, token, length, refresh_interval: SOON }))
+        Some(self.kept_to(now, ask, Kept { amount, order, token, length, refresh_interval: SOON }))
     }
 
     /// The time for which a poller may use the lease that it shows. It says so itself, and is believed for no longer than a lease.

@@ -40,6 +40,10 @@ pub struct ResourceStatus {
     pub learning_ends_in_seconds: f64,
     /// Whether more is out than a lowered capacity allows.
     pub in_debt: bool,
+    /// The part of all clients that lets everything pass, from 0 to 1: where it is not 0, more may be used than there is.
+    pub unenforced: f64,
+    /// Whether what policies of domains refuse is granted, and counted.
+    pub domains_unenforced: bool,
     /// The excess over the capacity without a cut that explains it: 0.
     pub overcommitment: f64,
     /// The capacity that clients fall back to without a server: -1 is without limit.
@@ -128,6 +132,12 @@ impl Resource {
                 false => 0.0,
             },
             in_debt: self.ledger.in_debt(),
+            unenforced: 1.0 - self.terms.enforce.as_f64(),
+            domains_unenforced: self
+                .terms
+                .domains
+                .as_ref()
+                .is_some_and(|domains| domains.policies.unenforced()),
             overcommitment: self.ledger.overcommitment().as_f64(),
             safe_capacity: safe,
             safe_capacity_out: (safe >= 0.0 || advised == 0).then_some(safe.max(0.0) * advised as f64),

@@ -23,6 +23,7 @@
 //!     small_leases: request          # rates only: of a lease below a unit in the burst units are asked for; or save: one is saved up
 //!     most_priority: 3               # a greater priority counts as that; absent: any counts
 //!     most_clients: 10000            # a node below stands for no more than that; absent: for any number
+//!     enforce: true                  # or false: clients let everything pass and count what they would refuse; or the part that enforces
 //!     algorithm:
 //!       kind: FAIR_SHARE             # NO_ALGORITHM, STATIC, PROPORTIONAL_SHARE, FAIR_SHARE; or 0 to 3
 //!       lease_length: 60             # seconds
@@ -31,6 +32,7 @@
 //!     domains:                       # rates only: what a tenant may use of the lease of its client
 //!       scope: shared                # clients tell each other; or client: each counts for itself
 //!       unheard: grant               # while the server is not heard of: grant the least to whom others use as well; or refuse
+//!       enforce: true                # or false: what policies refuse is granted, and counted
 //!       default:                     # one policy, or a list of them of which all must hold
 //!         hard_limit: 80             # hits in any second, by one domain; absent: no such limit
 //!         global_limit: 400          # hits in any second, by all domains of a client; absent: the lease only

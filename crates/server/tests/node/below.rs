@@ -72,6 +72,7 @@ pub(super) fn hear_above(node: &mut Node, now: Time, seq: u64, before: Option<u6
             before,
             earlier: None,
             bound_by: None,
+            unenforced: false,
             burst: None,
             learning: false,
             learning_left: None,

@@ -57,6 +57,7 @@ fn leaf() -> Node {
         before: None,
         earlier: None,
         bound_by: None,
+        unenforced: false,
         burst: None,
         learning: false,
         learning_left: None,

@@ -60,6 +60,7 @@ fn lease(name: &str, incarnation: u64, amount: u64, token: u64) -> (Grant, Time)
         before: None,
         earlier: None,
         bound_by: None,
+        unenforced: false,
     };
     (grant, Time::ZERO + Duration::from_secs(60))
 }

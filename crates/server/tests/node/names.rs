@@ -95,6 +95,7 @@ fn answer_with(path: &[&str], seq: u64, units: u64, learning: bool) -> Answer {
         before: None,
         earlier: None,
         bound_by: None,
+        unenforced: false,
         burst: None,
         learning,
         learning_left: None,

@@ -8,7 +8,7 @@ use lessor_proto::message::{BoundBy, Refusal};
 use lessor_proto::{Amount, Time};
 use lessor_server::node::StatusQuery;
 use lessor_server::overrides::{Override, OverrideAct, Overrides};
-use lessor_server::repository::{Kind, Template};
+use lessor_server::repository::{Field, Fraction, Kind, Repository, Template};
 use lessor_sim::net::Endpoint;
 
 use super::holders::{Memory, Town, client, resource, template, wants};
@@ -328,4 +328,55 @@ fn another_life_of_an_id_whose_lease_was_seized_has_what_is_due_to_it() {
         town.restart("a");
         assert_eq!(ask(&mut town), 60.0, "{memory:?}");
     }
+}
+
+/// Whether everything is let pass by each, as it was told last.
+fn passes(village: &Village) -> Vec<bool> {
+    village.clients.iter().map(|client| client.allowance.unenforced).collect()
+}
+
+#[test]
+fn clients_let_everything_pass_as_soon_as_they_are_told_and_leases_go_on_as_ever() {
+    let mut village = village(1, &[20.0, 60.0]);
+    let before = all(&village);
+    assert_eq!((before.iter().sum::<f64>(), passes(&village)), (80.0, vec![false, false]));
+    order(&mut village, &[OverrideAct::Unenforce { resource: "d*".to_owned() }], 600 * SECOND);
+    village.pass(SECOND / 10);
+    assert_eq!((all(&village), passes(&village)), (before, vec![true, true]));
+    village.want(0, 70.0);
+    village.come(50.0);
+    village.pass(100 * SECOND);
+    let shares = all(&village);
+    assert!((shares.iter().sum::<f64>() - CAPACITY).abs() < 0.01, "{shares:?}");
+    assert_eq!(passes(&village), [true; 3], "a newcomer as well");
+    check(&village);
+    order(&mut village, &[], SECOND);
+    village.pass(SECOND / 10);
+    assert_eq!((all(&village), passes(&village)), (shares, vec![false; 3]));
+    check(&village);
+}
+
+#[test]
+fn a_part_of_all_clients_keeps_to_its_leases_and_it_is_the_same_one_everywhere() {
+    let mut village = village(2, &[1.0; 40]);
+    let with = |enforce| {
+        let enforce = Fraction::check(Field::Enforce, enforce).expect("a fraction");
+        Template { enforce, ..template(CAPACITY) }
+    };
+    let mut kept = Vec::new();
+    for enforce in [0.0, 0.25, 0.75, 1.0] {
+        let now = village.now;
+        for index in 0..village.places() {
+            let templates = Repository::new(vec![with(enforce)]).expect("templates");
+            village.net.net.node_mut(index).expect("it leads").reload(now, templates);
+        }
+        village.pass(SECOND);
+        let passes = passes(&village);
+        for (index, &passes) in passes.iter().enumerate() {
+            assert_eq!(passes, !with(enforce).enforces(&format!("c{index}")), "c{index} at {enforce}");
+        }
+        kept.push(passes.iter().filter(|&&passes| !passes).count());
+        check(&village);
+    }
+    assert!(kept[0] == 0 && (4..17).contains(&kept[1]) && (23..37).contains(&kept[2]) && kept[3] == 40);
 }

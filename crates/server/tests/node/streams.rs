@@ -188,6 +188,7 @@ fn report(hall: &mut Hall, name: &str, words: &[&str], number: &dyn Fn(&str) -> 
             before: None,
             earlier: None,
             bound_by: None,
+            unenforced: false,
         };
         listener.lease = Some((grant, Time::MAX));
         listener.counts = number("counts").map(Duration::from_secs_f64);
@@ -238,6 +239,7 @@ fn from_above(hall: &mut Hall, number: &dyn Fn(&str) -> Option<f64>) {
             before: None,
             earlier: None,
             bound_by: None,
+            unenforced: false,
         }]),
     };
     hall.node.on_parent(hall.now, session::Event::Down { id: stream, down });

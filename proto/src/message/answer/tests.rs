@@ -28,6 +28,7 @@ fn grant() -> Grant {
         before: None,
         earlier: None,
         bound_by: Some(BoundBy::Level),
+        unenforced: true,
         generation: None,
     }
 }

@@ -401,6 +401,7 @@ fn grant(to: HolderKind) -> impl Strategy<Value = Grant> {
                 before: None,
                 earlier: None,
                 bound_by: Some(BoundBy::Level),
+                unenforced: ack_wanted,
                 generation: None,
             }
         },

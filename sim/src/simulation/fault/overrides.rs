@@ -72,6 +72,10 @@ impl Simulation {
             let capacity = (most * self.rng.below(1_000) as f64 / 1_000.0).round();
             return Some((OverrideAct::Cap { resource: name, capacity }, 1));
         }
+        if self.rng.chance(150) {
+            self.progress.counts.unenforced += 1;
+            return Some((OverrideAct::Unenforce { resource: name }, 4));
+        }
         let (is_any, deny) = (self.rng.chance(300), self.rng.chance(400));
         let books = self.facts().books_of(task, resource).filter(|books| !books.children.is_empty())?;
         let child = &books.children[self.rng.index(books.children.len())];

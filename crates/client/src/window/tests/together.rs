@@ -180,3 +180,15 @@ fn opposite_orders_of_windows_hold_nobody_up_and_nothing_is_used_twice() {
     assert_eq!((u64::from(uses(&keys, "a", 1.0)), uses(&keys, "b", 1.0)), (granted, 100));
     assert_eq!(rate.usage().granted, granted);
 }
+
+#[test]
+fn in_a_request_a_window_lets_pass_what_it_has_not() {
+    let keys = keys(&[("a", 2)]);
+    let key = keys.find("a", &|| at(1.0)).unwrap();
+    key.window.allow(at(1.0), Allowance { unenforced: true, ..lease(2, 1_000.0) });
+    let ask = |n| Combination::once().window(&keys, "a", Price::Once(n)).try_acquire(|| at(1.0));
+    assert!(ask(1).is_ok());
+    assert_eq!((uses(&keys, "a", 1.0), keys.unenforced()), (1, 0));
+    assert!(ask(5).is_ok(), "it passes, and none of it counts");
+    assert_eq!((uses(&keys, "a", 1.0), keys.unenforced()), (1, 5));
+}

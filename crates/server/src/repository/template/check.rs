@@ -87,6 +87,7 @@ impl Template {
         problems.extend(self.floor_problems());
         problems.extend(self.burst_problem());
         problems.extend(self.domains_problem());
+        problems.extend(self.enforce_problem());
         problems.extend(self.window_problems());
         problems.extend(self.workers_problem());
         problems
@@ -119,6 +120,14 @@ impl Template {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// The problem with who keeps to leases, if there is one.
+    fn enforce_problem(&self) -> Option<Problem> {
+        let (found, wanted) =
+            ("lets pass what a lease of a domain refuses", "domains of another scope than strict");
+        let problem = Problem::Misplaced { field: Field::Enforce, found, wanted };
+        (self.enforce < Fraction::ALL && self.leases_domains().is_some()).then_some(problem)
     }
 
     /// The problem with what is said about capacity that nobody wants, if there is one.

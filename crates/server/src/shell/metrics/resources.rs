@@ -13,7 +13,7 @@ use crate::resource::DomainsStatus;
 type ResourceReading = fn(&ResourceRow) -> f64;
 
 /// Of each resource: name, help, and how it is read.
-const READINGS: [(&str, &str, ResourceReading); 15] = [
+const READINGS: [(&str, &str, ResourceReading); 17] = [
     (
         "lessor_capacity",
         "What may be handed out: as configured, or by the lease from the node above",
@@ -32,6 +32,12 @@ const READINGS: [(&str, &str, ResourceReading); 15] = [
     }),
     ("lessor_in_debt", "Whether more is out than a lowered capacity allows", |row| {
         f64::from(u8::from(row.resource.in_debt))
+    }),
+    ("lessor_unenforced", "The part of all clients that lets everything pass, from 0 to 1", |row| {
+        row.resource.unenforced
+    }),
+    ("lessor_domains_unenforced", "Whether what policies of domains refuse is granted", |row| {
+        f64::from(u8::from(row.resource.domains_unenforced))
     }),
     ("lessor_overcommitment", "What passes the capacity without a cut that explains it: 0", |row| {
         row.resource.overcommitment

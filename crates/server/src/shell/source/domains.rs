@@ -12,7 +12,7 @@ use super::scalar;
 use crate::repository::{Change, Domains, Glob};
 
 const DOMAINS: &[&str] =
-    &["scope", "unheard", "default", "overrides", "allow_unconfigured", "ignore_configured"];
+    &["scope", "unheard", "enforce", "default", "overrides", "allow_unconfigured", "ignore_configured"];
 const OVERRIDE: &[&str] = &["domain", "policy"];
 const POLICY: &[&str] = &["hard_limit", "global_limit", "windows", "tiers"];
 const TIER: &[&str] = &["limit", "window", "active", "cooldown", "skippable", "count"];
@@ -56,6 +56,7 @@ impl PolicyReader<'_> {
         let scope = self.notes.read(&at, "scope", scope).or(Scope::default());
         self.scope = scope;
         let refuses_unheard = self.refuses_unheard(&at, scope);
+        let unenforced = self.unenforced(&at, scope);
         let default = at.get("default").map(|node| self.contract("default", node));
         let overrides = self.overrides(&at);
         let allow_unconfigured = self.beginnings(&at, "allow_unconfigured");
@@ -64,8 +65,15 @@ impl PolicyReader<'_> {
             Some(contract) => Some(contract?),
             None => None,
         };
-        let rules =
-            Rules { scope, refuses_unheard, default, overrides, allow_unconfigured, ignore_configured };
+        let rules = Rules {
+            scope,
+            refuses_unheard,
+            unenforced,
+            default,
+            overrides,
+            allow_unconfigured,
+            ignore_configured,
+        };
         let policies = Policies::new(rules);
         policies.map_err(|bad| self.notes.add(at.place("overrides"), format!("overrides: {bad}"))).ok()
     }
@@ -78,6 +86,19 @@ impl PolicyReader<'_> {
         if scope != Scope::Shared && !matches!(read, Reading::Absent) {
             let message = "unheard means nothing with this scope; wanted it with scope shared only";
             self.notes.add(at.place("unheard"), message);
+        }
+        read.or(false)
+    }
+
+    /// Whether what they refuse is granted, and counted.
+    fn unenforced(&mut self, at: &Fields<'_>, scope: Scope) -> bool {
+        let read = self
+            .notes
+            .read(at, "enforce", |node| scalar::one_of("enforce", node, &[("true", false), ("false", true)]));
+        if scope == Scope::Strict && matches!(read, Reading::Is(true)) {
+            let message =
+                "enforce lets pass what a lease of a domain refuses; wanted another scope than strict";
+            self.notes.add(at.place("enforce"), message);
         }
         read.or(false)
     }

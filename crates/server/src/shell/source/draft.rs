@@ -34,6 +34,7 @@ const TEMPLATE: &[&str] = &[
     "small_leases",
     "most_priority",
     "most_clients",
+    "enforce",
     "domains",
     "algorithm",
 ];
@@ -153,6 +154,7 @@ pub(super) fn draft(notes: &mut Notes, index: usize, node: &YamlNode) -> Option<
         part: None,
         most_priority: most_priority(notes, &at),
         most_clients: most_clients(notes, &at),
+        enforce: enforce(notes, &at),
         domains: own.domains,
     };
     Some(Draft { subject: notes.subject.clone(), has_glob, template, places })
@@ -185,6 +187,10 @@ fn most_clients(notes: &mut Notes, at: &Fields<'_>) -> Option<u32> {
     let most = notes
         .read(at, "most_clients", |node| scalar::whole("most_clients", node, 1.0, "a whole number from 1"));
     most.is().map(|most| most.min(f64::from(u32::MAX)) as u32)
+}
+
+fn enforce(notes: &mut Notes, at: &Fields<'_>) -> Fraction {
+    notes.read(at, "enforce", scalar::enforce).or(Fraction::ALL)
 }
 
 fn algorithm(notes: &mut Notes, template: &Fields<'_>) -> Algorithm {

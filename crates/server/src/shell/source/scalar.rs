@@ -4,7 +4,7 @@ use lessor_algorithms::{Rotate, SharePolicy};
 use lessor_yaml::node::{YamlNode, YamlValue};
 pub(super) use lessor_yaml::scalar::*;
 
-use crate::repository::{Kind, LEGACY_HOLD, Legacy, SmallLeases};
+use crate::repository::{Field, Fraction, Kind, LEGACY_HOLD, Legacy, SmallLeases};
 
 /// Reads the policy of sharing, by Doorman's names or their numbers in its protocol.
 pub(super) fn policy(node: &YamlNode) -> Result<SharePolicy, String> {
@@ -51,6 +51,17 @@ pub(super) fn workers(node: &YamlNode) -> Result<bool, String> {
 /// Reads the treatment of leases that bring less than a unit in the burst.
 pub(super) fn small_leases(node: &YamlNode) -> Result<SmallLeases, String> {
     one_of("small_leases", node, &[("save", SmallLeases::Save), ("request", SmallLeases::Request)])
+}
+
+/// Reads the part of all clients that keep to their leases.
+pub(super) fn enforce(node: &YamlNode) -> Result<Fraction, String> {
+    let words = [("true", Fraction::ALL), ("false", Fraction::NONE)];
+    let text = text("enforce", node)?;
+    if let Some((_, part)) = words.into_iter().find(|(word, _)| text == *word) {
+        return Ok(part);
+    }
+    let value = number("enforce", node, "true, false, or the part of all clients that do, from 0 to 1")?;
+    Fraction::check(Field::Enforce, value).map_err(|problem| problem.to_string())
 }
 
 /// Reads the treatment of Doorman's clients; sticky with the usual hold.
