@@ -3,9 +3,12 @@
 //! all of it is so before the latest time that it gives.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_client::internals::holding::HoldingConfig;
+use lessor_algorithms::tiers::{Contract, Tier, TierPolicy, Window};
+use lessor_client::internals::domain::{Policies, Rules, Scope, Share};
+use lessor_client::internals::holding::{HoldingConfig, Surplus};
 use lessor_client::internals::session::{Action, Session, SessionConfig};
 use lessor_client::{Kind as Counting, Transport};
 use lessor_proto::message::{Ask, Band, HolderKind, Report};
@@ -13,7 +16,9 @@ use lessor_proto::{Amount, ClientId, Drift, Epoch, Incarnation, ResourceId, Time
 use lessor_server::node::{Node, NodeConfig, ParentConfig, PlanScan};
 use lessor_server::overrides::{Override, OverrideAct, Overrides};
 use lessor_server::plan::{NodeForecast, NodePlan, Plan, PlanChange, SupplyForecast};
-use lessor_server::repository::{Field, Fraction, Glob, Kind, Legacy, Repository, SharePolicy, Template};
+use lessor_server::repository::{
+    Domains, Field, Fraction, Glob, Kind, Legacy, Repository, SharePolicy, Template,
+};
 use lessor_sim::net::{Heard, StillNet};
 use lessor_sim::rng::Rng;
 
@@ -114,15 +119,19 @@ impl Forest {
             let most = if leaves.contains(&site) { 8 } else { 2 };
             for number in 0..self.rng.between(if leaves.contains(&site) { 2 } else { 0 }, most) {
                 let resource = self.rng.index(self.templates.len());
-                self.come(site, number, resource);
+                let is_of_domain = resource == 0 && strict_share(&self.templates[0]).is_some();
+                let is_of_domain = is_of_domain && self.rng.chance(500);
+                self.come(site, number, resource, is_of_domain);
             }
         }
     }
 
-    fn come(&mut self, site: usize, number: u64, resource: usize) {
+    fn come(&mut self, site: usize, number: u64, resource: usize, is_of_domain: bool) {
         let id = format!("c{site}-{number}");
         let template = &self.templates[resource];
-        let most = template.capacity.as_f64() / 2.0;
+        let share = strict_share(template).filter(|_| is_of_domain);
+        let capacity = share.as_ref().map_or(template.capacity, Share::capacity);
+        let most = capacity.as_f64() / 2.0;
         let is_rate = template.kind == Kind::Rate;
         let wants = (self.rng.fraction() * most).ceil();
         let priority = i64::from(self.rng.chance(200));
@@ -132,9 +141,14 @@ impl Forest {
             ..SessionConfig::new(name(&id), Incarnation(self.rng.number()), vec![site.to_string().into()])
         };
         let mut session = Session::new(config);
-        let resource = id_of(resource);
+        let mut resource = id_of(resource);
         let counting = if is_rate { Counting::Rate } else { Counting::Gauge };
-        session.add(self.now, resource.clone(), HoldingConfig::new(counting, wants, priority));
+        let mut holding = HoldingConfig::new(counting, wants, priority);
+        if let Some(share) = share {
+            resource = resource.of_domain("acme", 64).expect("a name");
+            holding.surplus = Surplus::ReturnParts(share.part());
+        }
+        session.add(self.now, resource.clone(), holding);
         self.net.add(site, session);
         let (is_gauge, wants) = (!is_rate, Amount::from_f64(wants));
         self.clients.push(TreeClient { id, home: site, resource, is_gauge, wants });
@@ -182,7 +196,9 @@ impl Forest {
     fn change(&mut self) -> Vec<Template> {
         let mut templates = self.templates.clone();
         let (kind, rng) = (templates[0].kind, &mut self.rng);
+        let strict = strict_share(&templates[0]).filter(|_| rng.chance(500));
         match rng.below(10) {
+            _ if strict.is_some() => templates[0].domains = Some(strict_domains(rng)),
             0..=4 => {
                 let factor = 0.1 + rng.fraction() * 1.5;
                 templates[0].capacity =
@@ -200,6 +216,7 @@ impl Forest {
             _ if kind == Kind::Rate => {
                 templates[0].kind = Kind::Gauge;
                 templates[0].safe_fraction = Fraction::NONE;
+                templates[0].domains = None;
             }
             _ => templates[0].legacy = Legacy::Deny,
         }
@@ -290,8 +307,33 @@ fn template(rng: &mut Rng, number: usize) -> Template {
         kind: if is_rate { Kind::Rate } else { Kind::Gauge },
         policy: if rng.chance(800) { SharePolicy::FairShare } else { SharePolicy::ProportionalShare },
         safe_fraction: if is_rate && rng.chance(300) { tenth } else { Fraction::NONE },
+        domains: (is_rate && rng.chance(300)).then(|| strict_domains(rng)),
         ..Template::new(Glob::new(&format!("r{number}")).expect("a glob"), capacity)
     }
+}
+
+/// Policies by which each domain has a lease of its own.
+fn strict_domains(rng: &mut Rng) -> Domains {
+    let second = Duration::from_secs(1);
+    let limit = rng.between(20, 200) as u32;
+    let tier = Tier {
+        limit,
+        window: second,
+        active: second,
+        cooldown: Duration::ZERO,
+        is_skippable: false,
+        kind: Window::Exact,
+    };
+    let policy = TierPolicy::new(vec![tier], None, None).expect("a policy");
+    let rules = Rules { scope: Scope::Strict, default: Some(Contract::from(policy)), ..Rules::default() };
+    Domains { policies: Arc::new(Policies::new(rules).expect("policies")), changes: Vec::new() }
+}
+
+/// The lease that each domain of a resource has together, if it has one.
+fn strict_share(template: &Template) -> Option<Share> {
+    let policies = &template.domains.as_ref()?.policies;
+    let (_, share) = policies.shares().next().filter(|_| policies.scope() == Scope::Strict)?;
+    share
 }
 
 /// Perhaps one that caps or freezes the first resource, or drains clients.
@@ -323,6 +365,8 @@ struct Held {
     moved: usize,
     /// The sum of the shares that there then are of what changes.
     shares: f64,
+    /// The number of shares of leases of domains that were to be others.
+    of_domains: usize,
     /// Where it is not as planned.
     misses: Vec<String>,
 }
@@ -342,6 +386,9 @@ fn hold(seed: u64) -> Held {
     };
     let turns = |number: usize| if forest.templates[number].kind == Kind::Gauge { TURN } else { 0.0 };
     let bounds = [0, 1].map(|number| capacity(number) * LAW + turns(number));
+    // Parts of the lease of a domain go round as units of a gauge do.
+    let shares = [&forest.templates, &templates].map(|all| all.first().and_then(strict_share));
+    let part = shares.iter().flatten().map(|share| share.part().as_f64()).fold(0.0, f64::max);
     forest.push(&templates);
     forest.pass(Duration::from_secs_f64(said.plan.latest_s().max(1.0)));
     let mut held = Held { moved: said.shares.len(), ..Held::default() };
@@ -352,8 +399,11 @@ fn hold(seed: u64) -> Held {
         if resource.as_str() == "r0" {
             held.shares += found;
         }
+        let is_of_domain = resource.domained().is_some();
+        held.of_domains += usize::from(is_of_domain && (planned - before).abs() > LAW);
         let bound = bounds[usize::from(resource.as_str().starts_with("r1"))];
         // The equal shares of floors are steps that depend on what was before: the plan may miss one of those.
+        let bound = if is_of_domain { bound.min(part) + part } else { bound };
         let bound = if resource.is_floor() { bound.max(planned.max(found) / 2.0) } else { bound };
         if (found - planned).abs() > bound {
             let id = &forest.clients[client].id;
@@ -391,6 +441,8 @@ fn what_is_planned_of_fifty_trees_is_what_happens() {
     assert!(misses.is_empty(), "{}", misses.join("\n"));
     let moved = all.iter().filter(|held| held.moved > 0).count();
     assert!(moved > TREES as usize / 2, "{moved} of {TREES} changes have moved anything");
+    let of_domains: usize = all.iter().map(|held| held.of_domains).sum();
+    assert!(of_domains > 5, "{of_domains} shares of leases of domains have moved");
     let alive = all.iter().filter(|held| held.shares > 0.0).count();
     assert!(alive > TREES as usize / 2, "in {alive} of {TREES} trees anybody has anything");
 }

@@ -38,7 +38,7 @@ pub(crate) struct PlanArgs {
     /// Where the plan is saved, for `lessor push --plan`
     #[arg(long, value_name = "FILE", conflicts_with = "resource")]
     out: Option<PathBuf>,
-    /// A gate: loss>10%, losers>0, refused>0, latest>60s, client:billing-*.loss>0; exit 5 where it holds
+    /// A gate: loss>10%, losers>0, refused>0, domains>0, latest>60s, client:billing-*.loss>0; exit 5 where it holds
     #[arg(long, value_name = "EXPR", value_parser = Gate::parse)]
     fail_if: Vec<Gate>,
     /// Exit 4 if a node does not answer

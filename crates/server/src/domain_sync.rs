@@ -25,5 +25,5 @@ mod subscribers;
 mod sum;
 mod sync;
 
-pub use self::shared::{DomainStatus, DomainTierStatus, DomainsStatus};
+pub use self::shared::{DomainStatus, DomainTierStatus, DomainsStatus, RehearsedDomain};
 pub use self::sync::{DomainEvent, DomainOutput, DomainSync};

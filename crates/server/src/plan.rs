@@ -8,6 +8,7 @@
 //!
 //! A plan is a forecast, not a lock: demand goes on changing, and nothing is kept free for what it says.
 
+mod domains;
 mod forecast;
 mod node;
 mod notes;
@@ -23,6 +24,7 @@ use lessor_algorithms::curve::CurveBucket;
 use lessor_proto::ResourceId;
 use lessor_proto::message::Band;
 
+pub use self::domains::{DomainsForecast, RefusedDomain};
 pub use self::forecast::{
     BandChange, Mover, Movers, NodeForecast, PlanNote, RefusedHolders, ResourceForecast, UntilForecast,
     WatchedClients,
@@ -60,6 +62,8 @@ pub struct PlannedResource {
     pub(crate) step: f64,
     /// Whether an override lets nobody have more of it.
     pub(crate) is_frozen: bool,
+    /// Its hot domains, where their policies would be others and clients share them.
+    pub(crate) domains: Option<DomainsForecast>,
     /// The resource as it would be; absent before that is known, and where no template would cover it.
     pub(crate) rehearsal: Option<Rehearsal>,
 }

@@ -23,6 +23,8 @@ enum Figure {
     Losers,
     /// Holders that would be refused.
     Refused,
+    /// Hot domains that would be refused, and are not.
+    Domains,
     /// The time until it is in force at the latest.
     Latest,
     /// The sum of what these clients lose.
@@ -37,7 +39,8 @@ enum Bound {
     Seconds(f64),
 }
 
-const WANTED: &str = "wanted loss>N, loss>N%, losers>N, refused>N, latest>DURATION or client:GLOB.loss>N";
+const WANTED: &str =
+    "wanted loss>N, loss>N%, losers>N, refused>N, domains>N, latest>DURATION or client:GLOB.loss>N";
 
 // === impl Gate ===
 
@@ -49,6 +52,7 @@ impl Gate {
             "loss" => Figure::Loss,
             "losers" => Figure::Losers,
             "refused" => Figure::Refused,
+            "domains" => Figure::Domains,
             "latest" => Figure::Latest,
             other => {
                 let glob = other.strip_prefix("client:").and_then(|rest| rest.strip_suffix(".loss"));
@@ -61,7 +65,7 @@ impl Gate {
         let fits = match (&figure, bound) {
             (Figure::Latest, Bound::Seconds(_)) => true,
             (Figure::Latest, _) | (_, Bound::Seconds(_)) => false,
-            (Figure::Losers | Figure::Refused, Bound::Percent(_)) => false,
+            (Figure::Losers | Figure::Refused | Figure::Domains, Bound::Percent(_)) => false,
             _ => true,
         };
         if !fits {
@@ -85,6 +89,7 @@ impl Gate {
             Figure::Loss => (plan.moved[0], plan.moved[1]),
             Figure::Losers => (plan.losers() as f64, 0.0),
             Figure::Refused => (plan.refusals() as f64, 0.0),
+            Figure::Domains => (plan.refused_domains() as f64, 0.0),
             Figure::Latest => (plan.latest_s(), 0.0),
             Figure::LossOf(glob) => {
                 watched(glob).map_or((0.0, 0.0), |watched| (watched.loss, watched.shares[0]))

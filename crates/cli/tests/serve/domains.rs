@@ -6,9 +6,11 @@ use lessor_client::internals::domain::UNREACHABLE_AFTER;
 use lessor_client::snapshot::Query;
 use lessor_client::{Bound, Client, Domain, Ground, Rate, Transport};
 use lessor_proto::Amount;
+use rustix::process::Signal;
+use serde_json::json;
 use tokio::time::timeout;
 
-use crate::house::{AGES, House, eventually, everything};
+use crate::house::{AGES, House, eventually, everything, run};
 
 /// A capacity so large that policies are what limits.
 const CAPACITY: f64 = 1e9;
@@ -190,6 +192,46 @@ async fn what_one_client_did_counts_at_the_others() {
     let busiest = &status["busiest"][0];
     assert_eq!((&busiest["domain"], &busiest["clients"]), (&"tenant".into(), &3.into()), "{status}");
     assert_eq!((&busiest["hits_in_tier"], &busiest["tier_limit"]), (&60.into(), &60.into()), "{status}");
+    for (client, _) in talkers {
+        client.close().await;
+    }
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn a_plan_names_the_tenants_that_would_be_refused_and_those_are() {
+    let house = House::open(&shared(60, "grant")).await;
+    let talkers = talkers(&house, 2).await;
+    let used = |talker: usize, domain: &str, copies| hits(&talkers[talker].1.domain(domain), copies, copies);
+    assert_eq!([used(0, "tenant", 30), used(0, "other", 30)], [30, 30]);
+    eventually("both are hot", async || domains_of(&house).await["hot"] == 2).await;
+    assert_eq!(used(1, "tenant", 10), 10);
+    eventually("all of it is known", async || domains_of(&house).await["busiest"][0]["hits_in_tier"] == 40)
+        .await;
+
+    let (stricter, server) = (shared(35, "grant"), house.address().to_string());
+    let file = house.config().with_file_name("stricter.yaml");
+    std::fs::write(&file, &stricter).unwrap();
+    let plan = ["plan", file.to_str().unwrap(), "--server", &server];
+    let planned = run(&[&plan[..], &["--json"]].concat()).await;
+    let planned: serde_json::Value = serde_json::from_str(&planned.out).unwrap();
+    let domains = &planned["resources"][0]["domains"];
+    assert_eq!((&domains["hot"], &domains["refused"]), (&2.into(), &1.into()), "{planned}");
+    let named = &domains["some"][0];
+    let figures = [&named["domain"], &named["by"], &named["hits"], &named["limit"]];
+    assert_eq!(figures, [&json!("tenant"), &json!("tiers"), &json!(40), &json!(35)], "{planned}");
+    let text = run(&plan).await.out;
+    assert!(text.contains("1 of 2 hot domains would be refused: tenant (40 of 35 in 3600 s)"), "{text}");
+    let gated = run(&[&plan[..], &["--fail-if", "domains>0"]].concat()).await;
+    assert_eq!(gated.code, Some(5), "{gated:?}");
+
+    house.configure(&stricter);
+    house.signal(Signal::HUP);
+    eventually("it is so", async || {
+        let left = |talker: usize, domain: &str| talkers[talker].1.domain(domain).peek(60, 1).granted;
+        (left(0, "tenant"), left(1, "tenant"), left(0, "other")) == (0, 0, 5)
+    })
+    .await;
     for (client, _) in talkers {
         client.close().await;
     }

@@ -1,5 +1,6 @@
 //! The domains of one resource that clients share.
 
+mod rehearsal;
 mod status;
 mod uplink;
 mod walks;
@@ -26,6 +27,7 @@ use super::subscribers::Subscribers;
 use crate::mutation::{self, Rules};
 use crate::streams::Peer;
 
+pub use self::rehearsal::RehearsedDomain;
 pub use self::status::{DomainStatus, DomainTierStatus, DomainsStatus};
 pub(super) use self::walks::SLICE;
 

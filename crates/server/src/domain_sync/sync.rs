@@ -7,7 +7,7 @@ use lessor_client::internals::domain::Policies;
 use lessor_proto::message::{DomainNews, DomainReport, Hello};
 use lessor_proto::{ResourceId, Time};
 
-use super::shared::{DomainStatus, DomainsStatus, SLICE, SharedDomains};
+use super::shared::{DomainStatus, DomainsStatus, RehearsedDomain, SLICE, SharedDomains};
 use crate::mutation::Rules;
 use crate::streams::{Peer, PeerTable};
 
@@ -214,6 +214,18 @@ impl DomainSync {
     #[must_use]
     pub fn domain(&self, now: Time, resource: &str, name: &str) -> Option<DomainStatus> {
         self.resources.get(resource)?.domains.as_ref()?.one_status(now, name)
+    }
+
+    /// The stand of one domain of a resource under other policies, if it is told of.
+    #[must_use]
+    pub fn rehearse(
+        &self,
+        now: Time,
+        resource: &str,
+        name: &Arc<str>,
+        policies: &Policies,
+    ) -> Option<RehearsedDomain> {
+        self.resources.get(resource)?.domains.as_ref()?.rehearse(now, name, policies)
     }
 
     /// The status of the domains of a resource, with at most `most` of them one by one; nothing where no client has

@@ -10,6 +10,7 @@ use super::parent::Above;
 use super::{Node, NodeStatus, Peer};
 use crate::domain_sync::{DomainEvent, DomainOutput, DomainSync};
 use crate::mutation::Rules;
+use crate::plan::{DomainsForecast, NodePlan};
 use crate::resource::Resource;
 
 /// The part of a node that has to do with shared domains.
@@ -155,6 +156,16 @@ impl Node {
     #[must_use]
     pub fn is_domain_hot(&self, id: &ResourceId, domain: &str) -> bool {
         matches!(&self.sharing.place, SyncPlace::Inside(sync) if sync.is_hot(id.as_str(), domain))
+    }
+
+    /// Says how hot domains would stand under the policies of a plan, where the synchronisation of domains is in this node.
+    pub(super) fn rehearse_domains(&self, now: Time, plan: &mut NodePlan) {
+        let SyncPlace::Inside(sync) = &self.sharing.place else { return };
+        for (id, policies) in plan.other_policies() {
+            let names = sync.ranked(now, id.as_str(), DomainsForecast::MOST);
+            let rehearsed = names.iter().filter_map(|name| sync.rehearse(now, id.as_str(), name, &policies));
+            plan.hear_domains(&id, &rehearsed.collect::<Vec<_>>());
+        }
     }
 
     /// The node above tells what domains did elsewhere.

@@ -65,7 +65,8 @@ impl PlanScan {
         }
         let planned = std::mem::take(&mut self.planned);
         let templates = self.change.repository.clone();
-        let plan = NodePlan::new(now, node.config(), templates, planned, self.unplanned);
+        let mut plan = NodePlan::new(now, node.config(), templates, planned, self.unplanned);
+        node.rehearse_domains(now, &mut plan);
         Some(plan.at_version(node.repository().version()))
     }
 
@@ -150,6 +151,7 @@ fn plan_of(
         levels: resource.levels(),
         step: resource.level_step(),
         is_frozen: resource.is_frozen(),
+        domains: None,
         rehearsal: None,
     }
 }

@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
+use super::domains::DomainsForecast;
+
 /// The forecast of a node.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct NodeForecast {
@@ -58,6 +60,9 @@ pub struct ResourceForecast {
     pub shares: [f64; 2],
     /// Clients that are not looked at one by one, as they are too many: their shares are right together.
     pub not_named: usize,
+    /// Its hot domains, where their policies change and clients share them: as the node sees them where the most would be refused.
+    #[serde(default)]
+    pub domains: Option<DomainsForecast>,
     /// When it would be in force.
     pub until: UntilForecast,
 }

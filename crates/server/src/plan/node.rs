@@ -1,16 +1,20 @@
 //! The plan at one node: its demand under a change, and then what a supply under the change makes of its holders.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
+use lessor_client::internals::domain::Policies;
 use lessor_proto::message::{Band, Bands, HolderKind};
 use lessor_proto::{Amount, ResourceId, Time};
 
 use super::PlannedResource;
+use super::domains::DomainsForecast;
 use super::forecast::{NodeForecast, WatchedClients};
 use super::notes;
 use super::view::ResourceView;
 use crate::config::NodeConfig;
+use crate::domain_sync::RehearsedDomain;
 use crate::repository::{Glob, Kind, Repository};
 
 /// The plan at one node.
@@ -87,6 +91,31 @@ impl NodePlan {
             .filter(|holder| holder.kind == HolderKind::Node)
             .map(|holder| holder.name.to_string())
             .collect()
+    }
+
+    /// The resources of which the policies of shared domains would be others, and those policies.
+    #[must_use]
+    pub fn other_policies(&self) -> Vec<(ResourceId, Arc<Policies>)> {
+        let changes = self.resources.iter().filter_map(|planned| {
+            let [before, after] = [&planned.before, &planned.after]
+                .map(|template| template.as_ref().and_then(|template| template.shared_policies()));
+            let (before, after) = before.zip(after)?;
+            (before.version() != after.version()).then(|| (planned.id.clone(), after))
+        });
+        changes.collect()
+    }
+
+    /// The hot domains of a resource would stand so under the other policies.
+    pub fn hear_domains<'a>(
+        &mut self,
+        resource: &ResourceId,
+        domains: impl IntoIterator<Item = &'a RehearsedDomain>,
+    ) {
+        let node = &self.config.name;
+        let Some(planned) = self.resources.iter_mut().find(|planned| planned.id == *resource) else { return };
+        let of = || DomainsForecast::of(resource.as_str(), node);
+        let forecast = planned.domains.get_or_insert_with(of);
+        domains.into_iter().for_each(|rehearsed| forecast.add(rehearsed));
     }
 
     /// More resources that are to be planned here, as the change is about them below.

@@ -1,7 +1,11 @@
 //! Notes on a change: what is allowed, and is perhaps not meant.
 
+use std::cmp::Ordering;
+
+use lessor_client::internals::domain::Scope;
+
 use crate::config::NodeConfig;
-use crate::repository::{Repository, SafeCapacity, SharePolicy, Template};
+use crate::repository::{Fraction, Repository, SafeCapacity, SharePolicy, Template};
 
 use super::PlannedResource;
 use super::forecast::PlanNote;
@@ -38,6 +42,10 @@ pub(super) fn of_resource(
             );
         }
     }
+    if let Some(before) = before {
+        notes.extend(of_enforcing(before, after));
+        notes.extend(of_scope(before, after));
+    }
     let is_limited = |template: &Template| template.policy != SharePolicy::None;
     if before.is_some_and(is_limited) && !is_limited(after) {
         notes.push("nobody would be limited any more".to_owned());
@@ -46,6 +54,48 @@ pub(super) fn of_resource(
         notes.push(format!("leases become shorter: {} s", after.lease_length.as_secs()));
     }
     notes
+}
+
+/// Whether more clients would let everything pass, or fewer; and the same of policies of domains.
+fn of_enforcing(before: &Template, after: &Template) -> Option<String> {
+    let said = |template: &Template| {
+        let lenient = template.domains.as_ref().is_some_and(|domains| domains.policies.unenforced());
+        (template.enforce, lenient)
+    };
+    let ((part, lenient), (next, next_lenient)) = (said(before), said(after));
+    match (next.cmp(&part), lenient, next_lenient) {
+        (Ordering::Less, ..) if next == Fraction::NONE => {
+            Some("clients would let everything pass, and count what they would refuse".to_owned())
+        }
+        (Ordering::Less, ..) => Some(format!(
+            "only {:.1} % of clients would keep to it, and the others let everything pass",
+            next.as_f64() * 100.0
+        )),
+        (Ordering::Greater, ..) if next == Fraction::ALL => Some("all clients would keep to it".to_owned()),
+        (Ordering::Greater, ..) => {
+            Some(format!("{:.1} % of clients would keep to it", next.as_f64() * 100.0))
+        }
+        (Ordering::Equal, false, true) => {
+            Some("what policies of domains refuse would be granted, and counted".to_owned())
+        }
+        (Ordering::Equal, true, false) if after.domains.is_some() => {
+            Some("what policies of domains refuse would be refused indeed".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// Whether the hits of others would count in another way for a domain.
+fn of_scope(before: &Template, after: &Template) -> Option<String> {
+    let scope = |template: &Template| template.domains.as_ref().map(|domains| domains.policies.scope());
+    let name = |scope| match scope {
+        None => "no policies",
+        Some(Scope::Client) => "scope client",
+        Some(Scope::Shared) => "scope shared",
+        Some(Scope::Strict) => "scope strict",
+    };
+    let (before, after) = (scope(before), scope(after));
+    (before != after).then(|| format!("its domains would have {} in place of {}", name(after), name(before)))
 }
 
 /// Whether clients are told a safe capacity that no lease backs.

@@ -45,6 +45,7 @@ impl ResourceView<'_> {
             wants: planned.figures.wants,
             levels: self.levels(),
             not_named: planned.rest.holders,
+            domains: planned.domains.clone(),
             until: self.until(),
             ..ResourceForecast::default()
         };

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::domains::DomainsForecast;
 use super::forecast::{NodeForecast, PlanNote, RefusedHolders, ResourceForecast, WatchedClients};
 use crate::revision::{Digest, RevisionDocument};
 
@@ -84,6 +85,7 @@ impl Plan {
         }
         let way = LEVEL_SECONDS * levels as f64;
         plan.resources = resources.into_values().collect();
+        plan.note_domains();
         for resource in plan.resources.iter_mut().filter(|resource| resource.until.latest_s > 0.0) {
             resource.until.latest_s += way;
         }
@@ -92,6 +94,15 @@ impl Plan {
             plan.resources.iter().map(sum).sum()
         });
         plan
+    }
+
+    fn note_domains(&mut self) {
+        let domains = self.resources.iter().filter_map(|resource| resource.domains.as_ref());
+        let note = |domains: &DomainsForecast| {
+            let (resource, node) = (domains.resource.clone(), domains.node.clone());
+            Some(PlanNote { resource, node, note: domains.note()? })
+        };
+        self.notes.extend(domains.filter_map(note).collect::<Vec<_>>());
     }
 
     /// The time until all of it is in force, in seconds.
@@ -104,6 +115,13 @@ impl Plan {
     #[must_use]
     pub fn losers(&self) -> usize {
         self.resources.iter().map(|resource| resource.losers.count).sum()
+    }
+
+    /// The number of hot domains that would be refused, and are not.
+    #[must_use]
+    pub fn refused_domains(&self) -> usize {
+        let domains = self.resources.iter().filter_map(|resource| resource.domains.as_ref());
+        domains.map(|domains| domains.refused).sum()
     }
 
     /// The number of holders that would be refused.
@@ -126,6 +144,11 @@ impl ResourceForecast {
             self.shares[place] += below.shares[place];
         }
         self.until.join(below.until);
+        // Domains below are told of above as well.
+        let counts = |of: &Option<DomainsForecast>| of.as_ref().map(|domains| (domains.refused, domains.hot));
+        if counts(&below.domains) > counts(&self.domains) {
+            self.domains = below.domains;
+        }
     }
 }
 

@@ -141,7 +141,11 @@ impl DomainState {
 }
 
 /// The limit that would refuse one more hit, and when that would be granted if nobody asked before.
-fn refusal(contract: &Contract, total: &Domain, nanos: u64) -> (Option<&'static str>, Option<u64>) {
+pub(super) fn refusal(
+    contract: &Contract,
+    total: &Domain,
+    nanos: u64,
+) -> (Option<&'static str>, Option<u64>) {
     let decision = total.clone().request(contract, &mut Global::default(), nanos, Ask::ONE);
     let by = decision.bound.filter(|_| decision.granted == 0).map(|bound| match bound {
         Bound::Debt => "debt",

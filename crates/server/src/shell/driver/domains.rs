@@ -16,6 +16,7 @@ use super::mailbox::Mailbox;
 use super::{Driver, StreamKey, TICK};
 use crate::domain_sync::{DomainEvent, DomainOutput, DomainSync, DomainsStatus};
 use crate::node::{Peer, PeerTable};
+use crate::plan::{DomainsForecast, NodePlan};
 
 /// Messages that are made under the lock at a time.
 const TURN: usize = 16;
@@ -75,6 +76,21 @@ impl DomainRoom {
             }));
         }
         Some(status)
+    }
+
+    /// Says how hot domains would stand under the policies of a plan: a few at a time, as the status does.
+    pub(super) fn rehearse(&self, plan: &mut NodePlan) {
+        for (id, policies) in plan.other_policies() {
+            let resource = id.as_str();
+            let names = self.with_state(|floor, now| floor.sync.ranked(now, resource, DomainsForecast::MOST));
+            for names in names.chunks(SHOWN) {
+                let rehearsed: Vec<_> = self.with_state(|floor, now| {
+                    let one = |name: &Arc<str>| floor.sync.rehearse(now, resource, name, &policies);
+                    names.iter().filter_map(one).collect()
+                });
+                plan.hear_domains(&id, &rehearsed);
+            }
+        }
     }
 
     /// Something of the stream `key`, unless that is of an earlier epoch.

@@ -272,7 +272,10 @@ impl Driver {
         loop {
             let step = self.call(HoldKind::Look, |node, now| scan.step(now, node));
             match step.map_err(|fault| fault.to_string())? {
-                Some(plan) => return Ok(plan),
+                Some(mut plan) => {
+                    self.domains.rehearse(&mut plan);
+                    return Ok(plan);
+                }
                 None => tokio::task::yield_now().await,
             }
         }
