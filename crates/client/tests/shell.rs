@@ -14,6 +14,7 @@ mod town;
 mod units;
 
 use std::io::Write;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use lessor_client::{
 use lessor_proto::Amount;
 use lessor_proto::wire::session_down::Message;
 use lessor_proto::wire::{self, GetCapacityResponse, Lease, Mastership, ResourceResponse, SessionDown};
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 use tonic::Status;
 
 use crate::town::{Town, answer, grant, soon, until};
@@ -281,9 +282,17 @@ async fn a_refused_resource_does_not_keep_others_waiting() {
     assert_eq!(refused.last_error, Some(Arc::new(fault)));
 }
 
+/// An address that refuses connections, and is nobody else's as long as the socket is kept.
+fn nobody() -> (TcpSocket, SocketAddr) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
+    (socket, address)
+}
+
 #[tokio::test]
 async fn another_server_is_asked_when_the_first_is_gone() {
-    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let (_kept, gone) = nobody();
     let town = Town::generous().await;
     let builder = Client::builder(gone.to_string()).server(town.address.to_string());
     let client = builder.clone().build().unwrap();
@@ -295,7 +304,8 @@ async fn another_server_is_asked_when_the_first_is_gone() {
 
 #[tokio::test]
 async fn without_a_server_nothing_is_allowed_and_the_error_says_why() {
-    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().to_string();
+    let (_kept, gone) = nobody();
+    let gone = gone.to_string();
     let refused = soon(Client::builder(&gone).connect()).await.unwrap_err();
     assert!(matches!(&refused, ConnectError::NoServer(_)));
     assert!(refused.to_string().contains("onnection refused"), "{refused}");
