@@ -4,6 +4,8 @@ mod crowd;
 mod script;
 mod two;
 
+use std::time::Duration;
+
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -38,6 +40,12 @@ impl Line {
         let mut line = String::new();
         let read = timeout(AGES, self.0.read_line(&mut line)).await.expect("an answer in time");
         read.is_ok_and(|count| count > 0).then(|| line.trim_end_matches('\n').to_owned())
+    }
+
+    /// Whether something has come that was not read.
+    async fn is_told(&mut self) -> bool {
+        let told = timeout(Duration::from_millis(20), self.0.fill_buf()).await;
+        told.is_ok_and(|bytes| bytes.is_ok_and(|bytes| !bytes.is_empty()))
     }
 
     async fn hear(&mut self) -> String {

@@ -130,6 +130,7 @@ async fn work_that_is_done_at_one_door_is_done_for_who_waits_at_the_other() {
     let mut works = [Line::open(&one.pool).await, Line::open(&one.pool).await];
     let (mut anybody, mut itself) = (Line::open(&other.pool).await, Line::open(&other.pool).await);
     let mut looks = Line::open(&other.pool).await;
+    let mut told = 0;
     for round in 0..3 {
         // Both workers of the key are at one door, and nobody else gets in.
         for line in &mut works {
@@ -137,8 +138,16 @@ async fn work_that_is_done_at_one_door_is_done_for_who_waits_at_the_other() {
         }
         anybody.say("ACQ4ANY key 2 100 3600").await;
         itself.say("ACQ4ME key 2 100 3600").await;
-        eventually("both wait", async || looks.ask("STATS waiting_workers").await == "waiting_workers: 2")
-            .await;
+        eventually("both wait", async || {
+            // What was done just before the wait may count for it as well: then it asks again, as a caller who finds nothing.
+            if anybody.is_told().await {
+                assert_eq!(anybody.hear().await, "DONE", "round {round}");
+                anybody.say("ACQ4ANY key 2 100 3600").await;
+                told += 1;
+            }
+            looks.ask("STATS waiting_workers").await == "waiting_workers: 2"
+        })
+        .await;
         let [first, second] = &mut works;
         assert_eq!(first.ask("RELEASE").await, "RELEASED");
         assert_eq!(anybody.hear().await, "DONE", "round {round}");
@@ -147,7 +156,8 @@ async fn work_that_is_done_at_one_door_is_done_for_who_waits_at_the_other() {
         assert_eq!(itself.ask("RELEASE").await, "RELEASED");
     }
     let page = other.http("GET /metrics", "", "").await.body;
-    assert!(page.contains("lessor_pool_done_elsewhere_total 3\n"), "{page}");
+    let told = format!("lessor_pool_done_elsewhere_total {}\n", told + 3);
+    assert!(page.contains(&told), "{told} of {page}");
     // Whoever dies has done nothing: its unit comes back when its lease has ended, or its door says so.
     assert_eq!(works[0].ask("ACQ4ME key 1 100 0").await, "LOCKED");
     anybody.say("ACQ4ANY key 1 100 3600").await;
