@@ -13,19 +13,20 @@ use lessor_sim::mutation::GrantorRule::{
     ClaimNumbered, ClaimWritten, ClaimedOnce, ClaimsLimited, CoveredLease, CreditAtAck, DomainAck,
     DrainedWantsNothing, DriftMargin, EarlierConfirmed, EarlierCounted, EchoCounted, EchoUnchanged,
     EmptyIsUnknown, EndByClock, EndChecked, EndTold, FrozenGrowsNot, FullCharge, FullGhost, FullRest, Ghost,
-    IdleMakeRoom, InheritLasting, InheritShown, KeptFree, KindAfterOther, KindRecorded, KnownBelow,
-    KnownKinds, LearnAsShown, LearnRunning, LearnWritten, LendUnwanted, LineIsPart, LoanCharged,
-    LoanRecalled, MarkFirst, MarkOfKind, NamesakesAreTwo, NestedEnd, NewestConfig, NodeGhost, NodesCapped,
-    NumberAhead, OldLeadersCharged, OldLivesCharged, OldRecordDoubted, OutCounts, OwnKept, PartsInTurn,
-    PartsWhole, PassedOverAnew, PeakFromSpare, PollersProven, PostCut, RecallToPart, RenewAfterDebt,
-    ResealLate, RestChecked, RestGuarded, RevokedBorrowsNothing, RevokedCharged, RevokedWantsNothing,
-    RoomFromIdle, SaidAnew, ShownBeyondLimit, ShownIsAll, ShownKept, TokenAmount, TokenCheck, ToldBelow,
-    ToldOnce, TurnsCorrected, TurnsWait, UnansweredReplaced, UnitsCounted, UnitsWithinBurst, UntoldIsUnknown,
+    IdleMakeRoom, InheritLasting, InheritShown, JobsAbove, JobsOfLate, KeptFree, KindAfterOther,
+    KindRecorded, KnownBelow, KnownKinds, LearnAsShown, LearnRunning, LearnWritten, LendUnwanted, LineIsPart,
+    LoanCharged, LoanRecalled, MarkFirst, MarkOfKind, NamesakesAreTwo, NestedEnd, NewestConfig, NodeGhost,
+    NodesCapped, NumberAhead, OldLeadersCharged, OldLivesCharged, OldRecordDoubted, OutCounts, OwnKept,
+    PartsInTurn, PartsWhole, PassedOverAnew, PeakFromSpare, PollersProven, PostCut, RecallToPart,
+    RenewAfterDebt, ResealLate, RestChecked, RestGuarded, RevokedBorrowsNothing, RevokedCharged,
+    RevokedWantsNothing, RoomFromIdle, SaidAnew, ShownBeyondLimit, ShownIsAll, ShownKept, TokenAmount,
+    TokenCheck, ToldBelow, ToldOnce, TurnsCorrected, TurnsWait, UnansweredReplaced, UnitsCounted,
+    UnitsWithinBurst, UntoldIsUnknown,
 };
 use lessor_sim::mutation::HolderRule::{
-    DeadlineStays, Fence, FromReport, InOrder, LeaseOutlives, OutIsHeld, PromiseKept, RefundFirst,
-    RenewAdopted, SafeWhileLearning, SafeWithinLease, UnitsAreUnits, UnitsHeld, UseReadAfter, UsesLeft,
-    WindowOutlasted,
+    DeadlineStays, Fence, FromReport, InOrder, JobsSaidAgain, LeaseOutlives, OutIsHeld, PromiseKept,
+    RefundFirst, RenewAdopted, SafeWhileLearning, SafeWithinLease, UnitsAreUnits, UnitsHeld, UseReadAfter,
+    UsesLeft, WindowOutlasted,
 };
 use lessor_sim::mutation::Mutation::{self, Grantor, Holder};
 
@@ -63,7 +64,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 90] = [
+const NOT_NOTICED: [(Mutation, &str); 93] = [
     // There are no marks, and one succession in a row.
     (Grantor(FullRest), "unary, a succession"),
     (Grantor(RestGuarded), "unary, a succession"),
@@ -184,6 +185,10 @@ const NOT_NOTICED: [(Mutation, &str); 90] = [
     (Holder(WindowOutlasted), "unary"),
     (Holder(RefundFirst), "unary"),
     (Holder(UsesLeft), "unary"),
+    // Nobody waits for jobs.
+    (Grantor(JobsAbove), "a node between, streams"),
+    (Grantor(JobsOfLate), "a node between, streams"),
+    (Holder(JobsSaidAgain), "a node between, streams"),
 ];
 
 /// All of them, each in one configuration.
