@@ -146,6 +146,9 @@ impl JobBoard {
 
     /// Asks those that are not asked, each for whoever else has waited for the longest.
     fn ask_idle(&mut self) {
+        if self.idle.is_empty() {
+            return;
+        }
         let first = self.waits.iter().min_by_key(|(_, since)| **since).map(|(&party, &since)| (party, since));
         let Some((oldest, since)) = first else { return };
         let others = self.waits.iter().filter(|(party, _)| **party != oldest);

@@ -8,8 +8,9 @@ use tokio::sync::{oneshot, watch};
 use super::enforce::Enforce;
 use super::jobs::JobCell;
 use super::lease_state::LeaseState;
+use crate::allowance::Allowance;
 use crate::demand::Estimator;
-use crate::domain::Domains;
+use crate::domain::{Domains, Policies};
 use crate::holding::HoldingConfig;
 use crate::shortness::Shortness;
 use crate::window::WindowKeys;
@@ -81,6 +82,15 @@ pub(super) struct OpenResource {
 }
 
 // === impl OpenResource ===
+
+impl OpenResource {
+    /// So much is allowed from here on. Nothing is before it is known what each domain may have of it.
+    pub(super) fn allow(&self, now: Time, policies: Option<Arc<Policies>>, allowance: Allowance) {
+        self.domains.follow(policies);
+        self.domains.set_unenforced(allowance.unenforced);
+        self.enforcer.allow(now, allowance);
+    }
+}
 
 impl std::fmt::Debug for OpenResource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -243,8 +243,8 @@ impl Driver {
         self.windows.holder.yield_to_program(now, &opening.resource);
         self.session.add(now, opening.resource.clone(), opening.config.clone());
         self.session.set_peak(now, &opening.resource, opening.demand.peak().map(Amount::as_f64));
-        opening.domains.follow(self.session.policies(&opening.resource));
-        opening.enforcer.allow(now, self.session.allowance(now, &opening.resource));
+        let policies = self.session.policies(&opening.resource);
+        opening.allow(now, policies, self.session.allowance(now, &opening.resource));
         self.session.set_in_use(now, &opening.resource, opening.enforcer.in_use());
         self.looks.tick_by(now);
         self.open.insert(opening.resource.clone(), DrivenResource { opening, leaving: false });
@@ -425,12 +425,9 @@ impl DrivenResource {
             );
             return;
         }
-        let (OpenResource { enforcer, domains, view, demand, .. }, allowance) =
-            (&mut self.opening, change.allowance);
-        // Nothing is allowed before it is known what each domain may have of it.
-        domains.follow(change.domains.clone());
-        domains.set_unenforced(allowance.unenforced);
-        enforcer.allow(now, allowance);
+        let allowance = change.allowance;
+        self.opening.allow(now, change.domains.clone(), allowance);
+        let OpenResource { enforcer, view, demand, .. } = &mut self.opening;
         let (before, held) = (view.borrow().rung, view.borrow().capacity);
         demand.follow_burst(allowance.burst);
         if allowance.capacity > held {

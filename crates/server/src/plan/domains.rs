@@ -7,8 +7,6 @@ use crate::domain_sync::RehearsedDomain;
 /// The forecast of the hot domains of a resource at a node.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct DomainsForecast {
-    /// The resource.
-    pub resource: String,
     /// The node.
     pub node: String,
     /// Hot domains that were looked at.
@@ -45,9 +43,9 @@ impl DomainsForecast {
     /// The hot domains that are looked at for one, those with the least left first.
     pub const MOST: usize = 1_000;
 
-    /// Of a resource at a node, with no domain yet.
-    pub(crate) fn of(resource: &str, node: &str) -> DomainsForecast {
-        DomainsForecast { resource: resource.to_owned(), node: node.to_owned(), ..DomainsForecast::default() }
+    /// That at a node, with no domain yet.
+    pub(crate) fn at(node: &str) -> DomainsForecast {
+        DomainsForecast { node: node.to_owned(), ..DomainsForecast::default() }
     }
 
     /// One more.

@@ -113,8 +113,7 @@ impl NodePlan {
     ) {
         let node = &self.config.name;
         let Some(planned) = self.resources.iter_mut().find(|planned| planned.id == *resource) else { return };
-        let of = || DomainsForecast::of(resource.as_str(), node);
-        let forecast = planned.domains.get_or_insert_with(of);
+        let forecast = planned.domains.get_or_insert_with(|| DomainsForecast::at(node));
         domains.into_iter().for_each(|rehearsed| forecast.add(rehearsed));
     }
 

@@ -97,12 +97,12 @@ impl Plan {
     }
 
     fn note_domains(&mut self) {
-        let domains = self.resources.iter().filter_map(|resource| resource.domains.as_ref());
-        let note = |domains: &DomainsForecast| {
-            let (resource, node) = (domains.resource.clone(), domains.node.clone());
+        let note = |of: &ResourceForecast| {
+            let domains = of.domains.as_ref()?;
+            let (resource, node) = (of.resource.clone(), domains.node.clone());
             Some(PlanNote { resource, node, note: domains.note()? })
         };
-        self.notes.extend(domains.filter_map(note).collect::<Vec<_>>());
+        self.notes.extend(self.resources.iter().filter_map(note));
     }
 
     /// The time until all of it is in force, in seconds.

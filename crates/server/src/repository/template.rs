@@ -12,7 +12,7 @@ use lessor_client::internals::domain::{Policies, Scope};
 use lessor_client::internals::limiter::Limiter;
 #[cfg(doc)]
 use lessor_proto::ResourceId;
-use lessor_proto::message::{Band, UseWindow};
+use lessor_proto::message::{Band, HolderKind, UseWindow};
 use lessor_proto::{Amount, Drift};
 
 use super::Glob;
@@ -200,6 +200,11 @@ impl Template {
             Fraction::NONE => false,
             part => part.has(client.as_bytes()),
         }
+    }
+
+    /// Whether a holder lets everything pass: nodes never do, as those below them go by templates of their own.
+    pub(crate) fn lets_pass(&self, kind: HolderKind, holder: &str) -> bool {
+        kind == HolderKind::Client && !self.enforces(holder)
     }
 
     /// Nothing is granted in fractions of this.

@@ -1,9 +1,8 @@
 //! The part of all clients that keeps to leases: the others let everything pass, which they are told with each grant. The grants
 //! are the same for all.
 
-use lessor_proto::message::HolderKind;
-
 use super::Resource;
+use super::holders::Child;
 use super::slab::Slot;
 use crate::repository::Template;
 
@@ -13,7 +12,7 @@ impl Resource {
     /// Whether the holder at `slot` is to let everything pass.
     pub(super) fn lets_pass(&self, slot: Slot) -> bool {
         let child = self.holders.at(slot);
-        child.kind == HolderKind::Client && !self.terms.enforces(&child.name)
+        self.terms.lets_pass(child.kind, &child.name)
     }
 
     /// The template is another one than `before`: whoever listens is told whether it keeps to its lease.
@@ -21,11 +20,10 @@ impl Resource {
         if before.enforce == self.terms.enforce {
             return;
         }
-        let changes = |name: &str| before.enforces(name) != self.terms.enforces(name);
-        let clients =
-            self.holders.children().iter_slots().filter(|(_, child)| child.kind == HolderKind::Client);
-        let slots: Vec<Slot> =
-            clients.filter(|(_, child)| changes(&child.name)).map(|(slot, _)| slot).collect();
+        let told = |template: &Template, child: &Child| template.lets_pass(child.kind, &child.name);
+        let others = self.holders.children().iter_slots();
+        let others = others.filter(|(_, child)| told(before, child) != told(&self.terms, child));
+        let slots: Vec<Slot> = others.map(|(slot, _)| slot).collect();
         slots.into_iter().for_each(|slot| self.pusher.owe(slot));
     }
 }

@@ -319,7 +319,7 @@ impl Resource {
             before: None,
             earlier: None,
             bound_by: Some(BoundBy::Claim),
-            unenforced: ask.kind == HolderKind::Client && !self.terms.enforces(ask.holder.as_str()),
+            unenforced: self.terms.lets_pass(ask.kind, ask.holder.as_str()),
             generation: Some(self.generation()),
         };
         Reply { grant, retry: None, told: Told { seq: 0, length, at: now, is_all: false } }
