@@ -84,7 +84,7 @@ pub(super) struct OpenResource {
 // === impl OpenResource ===
 
 impl OpenResource {
-    /// So much is allowed from here on. Nothing is before it is known what each domain may have of it.
+    /// The allowance that counts from here on. There is none before it is known what each domain may have of it.
     pub(super) fn allow(&self, now: Time, policies: Option<Arc<Policies>>, allowance: Allowance) {
         self.domains.follow(policies);
         self.domains.set_unenforced(allowance.unenforced);
