@@ -15,6 +15,7 @@ mod look;
 mod notice;
 mod refusal;
 mod stream;
+mod unenforced;
 
 pub use answer::{Answer, Leader, RefusedReport, Whereabouts};
 pub use ask::{Ask, Band, Bands, CheckedAsk, Has, HolderKind, Lasts, Release, Report};
@@ -28,3 +29,4 @@ pub use look::{Look, LookKind, ViewBounds, ViewPart};
 pub use notice::NodeNotice;
 pub use refusal::{Limits, Malformed, Refusal};
 pub use stream::{Down, Hello, JobNews, StreamReport, UnitsAsked, Up, Welcome};
+pub use unenforced::Unenforced;

@@ -195,6 +195,7 @@ impl PolledLease {
             domains: None,
             integer: None,
             peak: None,
+            unenforced: None,
         }
     }
 }

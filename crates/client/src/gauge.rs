@@ -30,6 +30,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lessor_proto::Time;
+use lessor_proto::message::Unenforced;
 
 use self::count::Count;
 use self::term::{GaugeTerms, Tenure};
@@ -183,8 +184,15 @@ impl Semaphore {
         self.inner.passing.units()
     }
 
+    /// Units of permits that were asked for while everything was let pass, those among them.
+    #[must_use]
+    pub fn unenforced_counts(&self) -> Unenforced {
+        self.inner.passing.counts()
+    }
+
     #[inline]
     fn permit(&self, TakenUnits { units, passed, tenure }: TakenUnits) -> Permit {
+        self.inner.passing.note_granted(units);
         let until = AtomicU64::new(tenure.until);
         Permit { inner: Arc::clone(&self.inner), units, passed, term: tenure.number, until }
     }
@@ -368,7 +376,10 @@ impl Permit {
         let taken = self.inner.let_in(missing).and_then(|()| self.inner.take(0, missing, now));
         if let Ok(TakenUnits { units, tenure, .. }) = taken {
             match tenure.number == self.term {
-                true => self.units += units,
+                true => {
+                    self.inner.passing.note_granted(units);
+                    self.units += units;
+                }
                 false => self.inner.give_back(units),
             }
         }

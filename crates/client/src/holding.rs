@@ -12,6 +12,7 @@ use lessor_proto::{Amount, Epoch, Time};
 
 pub use self::config::{Fallback, HoldingConfig, Kind, Rung, Surplus};
 use self::cover::Cover;
+use self::unsaid::UnsaidUnits;
 use crate::allowance::Allowance;
 use crate::fault::Fault;
 
@@ -20,6 +21,7 @@ mod cover;
 mod reporting;
 #[cfg(test)]
 mod tests;
+mod unsaid;
 
 /// The proof that a lease was granted, so that a successor of its holder can show it too.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -79,6 +81,10 @@ struct ReportState {
     ack_wanted: bool,
     /// Whether more is to be given back of this lease than could be when the wants fell, because it was in use.
     returning: bool,
+    /// The units that were asked for while everything was let pass, once there have been any.
+    unsaid: Option<Box<UnsaidUnits>>,
+    /// Whether the last report said such units, if only that there were none.
+    says_units: bool,
 }
 
 /// The terms of a grant, beside the lease that it is.

@@ -77,6 +77,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
+use lessor_proto::message::Unenforced;
 use lessor_proto::{Amount, Time};
 
 use self::attempts::Slots;
@@ -183,7 +184,7 @@ impl Limiter {
     pub fn allow(&self, now: Time, allowance: Allowance) {
         let mut central = self.take_over();
         central.allow(now, allowance, &self.shards);
-        self.passing.set(allowance.unenforced);
+        self.passing.set_at(allowance.unenforced, central.usage(&self.shards).granted);
         self.settle(central, now);
     }
 
@@ -203,6 +204,12 @@ impl Limiter {
     /// pass](Allowance::unenforced).
     pub fn unenforced(&self) -> u64 {
         self.passing.units()
+    }
+
+    /// Units that were asked for while everything was let pass, those among them. This takes the central lock.
+    pub fn unenforced_counts(&self) -> Unenforced {
+        let central = self.lock();
+        self.passing.counts_at(central.usage(&self.shards).granted)
     }
 
     /// Takes as much as can be had at once of `most` units, if that is at least `least`, and says how much it took. Where all

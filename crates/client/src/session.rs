@@ -41,7 +41,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lessor_proto::message::{Bands, BoundBy, HolderKind, Order};
+use lessor_proto::message::{Bands, BoundBy, HolderKind, Order, Unenforced};
 use lessor_proto::{Amount, Epoch, ResourceId, Time};
 
 use crate::allowance::Allowance;
@@ -211,6 +211,16 @@ impl Session {
     pub fn set_in_use(&mut self, now: Time, resource: &ResourceId, in_use: Amount) {
         if self.keeps_use() {
             self.update(now, resource, |entry| entry.holding.set_in_use(in_use));
+        }
+    }
+
+    /// The units of `resource` that were asked for so far while everything was let pass; if they are fewer than before, whoever
+    /// counts them has begun anew. They go up with whatever is said of the resource next, with a heartbeat at the latest.
+    pub fn set_unenforced(&mut self, resource: &ResourceId, counted: Unenforced) {
+        if let Some(place) = self.find(resource)
+            && !self.entries[place].holding.has_counted(counted)
+        {
+            self.entries.edit(place).holding.count_units(counted);
         }
     }
 

@@ -43,7 +43,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lessor_proto::message::UseWindow;
+use lessor_proto::message::{Unenforced, UseWindow};
 use lessor_proto::{Amount, Drift, Time};
 
 use self::kept::KeptUses;
@@ -236,6 +236,9 @@ impl ExactWindow {
         let waiting = state.queue.as_ref().map_or(0, |queue| queue.units());
         let is_made = waiting == 0 && (n == 0 || state.make(now, n, self.drift, self.rules).is_ok());
         let attention = if is_made && n > 0 { state.used(n) } else { Attention::None };
+        if is_made {
+            self.passing.note_granted(n);
+        }
         (is_made.then(|| state.usage(now)), state.call(attention))
     }
 
@@ -286,9 +289,22 @@ impl ExactWindow {
         self.passing.units()
     }
 
+    /// The uses that were asked for while everything was let pass, those among them.
+    #[must_use]
+    pub fn unenforced_counts(&self) -> Unenforced {
+        self.passing.counts()
+    }
+
     /// Lets `n` uses pass that are not made, where that is so with everything.
     fn let_pass(&self, n: u32, made: Result<(), Denied>) -> Result<(), Denied> {
-        if made.is_err() && self.passing.lets(n) { Ok(()) } else { made }
+        match made {
+            Err(_) if self.passing.lets(n) => Ok(()),
+            Ok(()) => {
+                self.passing.note_granted(n);
+                made
+            }
+            Err(_) => made,
+        }
     }
 
     /// Nothing is granted from here on: the program holds the resource in another way, or gives it back. What is in use stays so.

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use self::report::CheckedReports;
 use super::field;
 use super::refusal::{Limits, Refusal};
-use super::{Answer, Leader, Order, RefusedReport};
+use super::{Answer, Leader, Order, RefusedReport, Unenforced};
 use crate::name::{ClientId, ResourceId};
 use crate::{Amount, Epoch, Incarnation, ReportId, wire};
 
@@ -64,6 +64,9 @@ pub struct Report {
     /// The least lease that would have let the last attempts through, in units a second: a claim on what nobody wants, and
     /// on nothing else. Absent: nothing is to be lent beyond the wants.
     pub peak: Option<f64>,
+    /// The units that were asked for since the last report while everything was let pass; absent: the holder keeps to its lease,
+    /// or does not count them.
+    pub unenforced: Option<Unenforced>,
 }
 
 /// The demands of one report.

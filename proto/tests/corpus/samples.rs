@@ -225,6 +225,7 @@ fn of_client() -> ResourceRequest {
         domains_version: Some(0x00c0_ffee),
         peak: Some(90.0),
         reserve: Some(4.0),
+        unenforced: Some(UnenforcedUnits { asked: Some(300), passed: Some(7), silent: None }),
     }
 }
 
@@ -243,6 +244,7 @@ fn of_node() -> ServerCapacityResourceRequest {
         held: Some(60.0),
         integer: Some(true),
         peak: Some(90.0),
+        unenforced: Some(UnenforcedUnits { asked: Some(300), passed: Some(7), silent: Some(2) }),
     }
 }
 

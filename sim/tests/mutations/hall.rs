@@ -162,6 +162,7 @@ impl Report {
             domains: None,
             integer: None,
             peak: None,
+            unenforced: None,
         }
     }
 }

@@ -130,6 +130,7 @@ fn ask(node: &mut Node, now: Time, name: &str, report_id: u64, has: Option<Has>)
         domains: None,
         integer: None,
         peak: None,
+        unenforced: None,
     };
     let ask = Ask {
         kind: HolderKind::Client,
@@ -162,6 +163,7 @@ fn claimed_after(without: Option<Mutation>, pause: Duration) -> Amount {
         domains: None,
         integer: None,
         peak: None,
+        unenforced: None,
     };
     let ask = Ask {
         kind: HolderKind::Client,

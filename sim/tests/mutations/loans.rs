@@ -148,6 +148,7 @@ impl Client {
             domains: None,
             integer: None,
             peak: self.peak,
+            unenforced: None,
         };
         let report = StreamReport {
             id: ReportId(self.reports),

@@ -66,6 +66,7 @@ fn ask_with(node: &mut Node, seconds: u64, name: &str, shown: Option<(u64, Order
             domains: None,
             integer: None,
             peak: None,
+            unenforced: None,
         };
         let ask = Ask {
             kind: HolderKind::Client,

@@ -75,8 +75,16 @@ impl Poller {
             expiry: self.expiry,
         });
         let bands = [band].into_iter().collect::<Bands>();
-        let report =
-            Report { resource: resource(), bands, has, held: None, domains: None, integer: None, peak: None };
+        let report = Report {
+            resource: resource(),
+            bands,
+            has,
+            held: None,
+            domains: None,
+            integer: None,
+            peak: None,
+            unenforced: None,
+        };
         Letter(Ask {
             kind: HolderKind::Client,
             holder: ClientId::new(self.name, 16).expect("a name"),

@@ -64,7 +64,16 @@ fn ask(node: &mut Node, now: Time, id: u64, shown: Option<u64>) -> Option<Amount
     let wish = Band { priority: 0, subclients: 1, wants: 10.0 };
     let bands = [wish].into_iter().collect();
     let resource = resource();
-    let report = Report { resource, bands, has, held: None, domains: None, integer: None, peak: None };
+    let report = Report {
+        resource,
+        bands,
+        has,
+        held: None,
+        domains: None,
+        integer: None,
+        peak: None,
+        unenforced: None,
+    };
     let ask = Ask {
         kind: HolderKind::Client,
         holder: ClientId::new("client", 16).expect("a name"),

@@ -105,6 +105,7 @@ impl Holding {
             domains: None,
             integer: None,
             peak: self.peak,
+            unenforced: self.say_units(),
         }
     }
 

@@ -31,7 +31,8 @@ pub(super) enum Mark {
     Refresh,
     /// When its lease ends, of what is open.
     End,
-    /// None but this is known of it: the next heartbeat takes it along, as its demand is not as it was said.
+    /// None but this is known of it: the next heartbeat takes it along, as its demand is not as it was said, or it has units
+    /// to say that were asked for while everything was let pass.
     Changed,
     /// None but this is known of it: it has a floor, or is one.
     Kin,
@@ -84,7 +85,10 @@ impl Mark {
             Mark::Pace => given(entry.streamed.pace.map(nanos)),
             Mark::Refresh => given(entry.refresh().map(nanos)),
             Mark::End => only(is_open, given(entry.holding.last_end().map(Time::as_nanos))),
-            Mark::Changed => whether(is_open && !is_alone && entry.holding.demand_has_changed()),
+            Mark::Changed => {
+                let has_changed = || entry.holding.demand_has_changed() || entry.holding.has_units_to_say();
+                whether(is_open && !is_alone && has_changed())
+            }
             Mark::Kin => whether(entry.is_floor || entry.wants_floor().is_some()),
         }
     }

@@ -1,6 +1,6 @@
 //! Tests of sessions: the work for a message is about what it speaks of, and not about all that is held.
 
-use lessor_proto::message::{Band, Down, Grant, JobNews, Order, Up, Welcome};
+use lessor_proto::message::{Band, Down, Grant, JobNews, Order, Unenforced, Up, Welcome};
 use lessor_proto::{ClientId, Features, Incarnation, ReportId};
 
 use super::entries::LOOKED_AT;
@@ -237,4 +237,55 @@ fn of_jobs_nothing_is_said_unasked_and_each_thing_once() {
     assert_eq!(said(&mut driven).len(), 1);
     driven.session.remove(driven.now, &name(0));
     assert!(driven.session.next_job().is_none());
+}
+
+// === units that were let pass ===
+
+/// The units that the next heartbeat says, where it speaks of the resource.
+fn said_of_units(driven: &mut Driven) -> Option<Option<Unenforced>> {
+    driven.said.clear();
+    driven.pass(Duration::from_secs(61));
+    let (basis, grants) = (driven.session.sent.last_id(), driven.seq);
+    driven.hear(Down::Renewed { basis, grants });
+    let said = driven.said.iter().flat_map(|up| match up {
+        Up::Report(report) => &report.reports[..],
+        _ => &[],
+    });
+    let said: Vec<_> = said.map(|report| report.unenforced).collect();
+    assert!(said.len() <= 1, "{said:?}");
+    said.first().copied()
+}
+
+#[test]
+fn units_that_were_let_pass_go_up_with_heartbeats_and_each_once() {
+    let mut driven = Driven::holding(1);
+    let units = |asked, passed| Unenforced { asked, passed, silent: 0 };
+    let tell = |driven: &mut Driven, unenforced| {
+        let basis = Some(driven.session.sent.last_id());
+        let told = Grant { unenforced, basis, ..driven.grant(0, 1) };
+        driven.hear(Down::Grants(vec![told]));
+    };
+    let count = |driven: &mut Driven, counted| driven.session.set_unenforced(&name(0), counted);
+    assert_eq!(said_of_units(&mut driven), None, "a heartbeat speaks of nothing that is as it was");
+    tell(&mut driven, true);
+    assert_eq!(said_of_units(&mut driven), Some(Some(units(0, 0))), "it says that it counts");
+    assert_eq!(said_of_units(&mut driven), None);
+    count(&mut driven, units(5, 2));
+    count(&mut driven, units(9, 2));
+    assert_eq!(said_of_units(&mut driven), Some(Some(units(9, 2))));
+    count(&mut driven, units(9, 2));
+    assert_eq!(said_of_units(&mut driven), None);
+    count(&mut driven, units(10, 3));
+    assert_eq!(said_of_units(&mut driven), Some(Some(units(1, 1))));
+    // Whoever counts has begun anew.
+    count(&mut driven, units(4, 4));
+    tell(&mut driven, false);
+    assert_eq!(said_of_units(&mut driven), Some(Some(units(4, 4))), "what is left is said");
+    assert_eq!(said_of_units(&mut driven), None);
+    // Of a node, how many below are silent is said until nobody is.
+    count(&mut driven, Unenforced { silent: 3, ..units(4, 4) });
+    assert_eq!(said_of_units(&mut driven), Some(Some(Unenforced { silent: 3, ..units(0, 0) })));
+    count(&mut driven, units(4, 4));
+    assert_eq!(said_of_units(&mut driven), Some(Some(units(0, 0))));
+    assert_eq!(said_of_units(&mut driven), None);
 }

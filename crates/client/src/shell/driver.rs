@@ -292,6 +292,7 @@ impl Driver {
             let peak = held.opening.demand.peak().filter(|_| !held.leaving);
             self.session.set_peak(now, resource, peak.map(Amount::as_f64));
             self.session.set_wants(now, resource, wants);
+            self.session.set_unenforced(resource, held.opening.enforcer.unenforced());
             held.opening.view.send_if_modified(|view| {
                 view.wants = wants;
                 false

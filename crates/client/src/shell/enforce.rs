@@ -2,6 +2,7 @@
 
 use std::task::Waker;
 
+use lessor_proto::message::Unenforced;
 use lessor_proto::{Amount, Time};
 
 use crate::allowance::Allowance;
@@ -28,6 +29,8 @@ pub(super) trait Enforce: Send + Sync {
     fn call(&self, notifier: Waker);
     /// The units to ask the grantor for, where units are had so.
     fn wish(&self, now: Time) -> Option<UnitWish>;
+    /// The units that were asked for while everything was let pass.
+    fn unenforced(&self) -> Unenforced;
     /// Takes up units that were sent.
     fn bring(&self, units: SentUnits, now: Time);
 }
@@ -68,6 +71,10 @@ impl Enforce for Limiter {
         Limiter::wish(self, now)
     }
 
+    fn unenforced(&self) -> Unenforced {
+        self.unenforced_counts()
+    }
+
     fn bring(&self, units: SentUnits, now: Time) {
         Limiter::bring(self, units, now);
     }
@@ -90,6 +97,10 @@ impl Enforce for Semaphore {
 
     fn wish(&self, _: Time) -> Option<UnitWish> {
         None
+    }
+
+    fn unenforced(&self) -> Unenforced {
+        self.unenforced_counts()
     }
 
     fn bring(&self, _: SentUnits, _: Time) {}

@@ -166,6 +166,7 @@ impl WindowHolder {
         let before = std::mem::replace(&mut held.next_look, want.next_look);
         let id = held.key.resource();
         session.set_use(now, id, want.in_use, want.bands);
+        session.set_unenforced(id, held.key.window.unenforced_counts());
         if is_over || held.is_leaving && !session.keeps_uses() {
             session.remove(now, id);
             self.looks.remove(&(before, place));

@@ -72,6 +72,7 @@ impl LockedWindow<'_> {
             return self.state.call(attention);
         };
         self.state.take(n, room);
+        self.passing.note_granted(n);
         let attention = self.state.used(n);
         self.state.call(attention)
     }

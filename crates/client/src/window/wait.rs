@@ -48,6 +48,7 @@ impl QueueGate for ExactWindow {
             }
             return Step::Wait(until);
         }
+        self.passing.note_granted(units.unwrap_or_default());
         state.leave(ticket);
         let waker = state.queue.as_mut().and_then(|queue| queue.head_waker());
         drop(state);

@@ -18,5 +18,6 @@ pub(crate) fn report(resource: ResourceId, band: Band, grant: Option<&Grant>) ->
         domains: None,
         integer: None,
         peak: None,
+        unenforced: None,
     }
 }

@@ -104,6 +104,7 @@ fn ask_as(name: &str, node: &mut Node, now: Time, id: u64, shown: Option<(u64, u
         domains: None,
         integer: None,
         peak: None,
+        unenforced: None,
     };
     let ask = Ask {
         kind: HolderKind::Client,

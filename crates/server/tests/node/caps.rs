@@ -35,6 +35,7 @@ impl Asker {
             domains: None,
             integer: None,
             peak: None,
+            unenforced: None,
         };
         let ask = Ask {
             kind: self.kind,

@@ -45,6 +45,7 @@ fn ask(node: &mut Node, millis: u64, name: &str, has: Option<(u64, Option<Order>
             domains: None,
             integer: None,
             peak: None,
+            unenforced: None,
         }],
         line: None,
     };

@@ -212,6 +212,7 @@ fn told(
             domains: shown,
             integer: None,
             peak: None,
+            unenforced: None,
         }],
         line: None,
     };

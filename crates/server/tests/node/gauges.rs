@@ -167,6 +167,7 @@ impl Pool {
                     domains: None,
                     integer: None,
                     peak: None,
+                    unenforced: None,
                 }],
                 line: None,
             };

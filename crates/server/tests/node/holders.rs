@@ -183,6 +183,7 @@ impl Holder {
                 domains: words.domains,
                 integer: None,
                 peak: None,
+                unenforced: None,
             }],
             line: words.node.then_some(1),
         }

@@ -54,6 +54,7 @@ impl Holder {
                 domains: None,
                 integer: self.integer,
                 peak: None,
+                unenforced: None,
             }],
         }
     }

@@ -148,6 +148,7 @@ impl Hall {
             domains: None,
             integer: None,
             peak: None,
+            unenforced: None,
         });
         let report = StreamReport {
             id: listener.reports,

@@ -77,6 +77,7 @@ impl Bank {
             domains: None,
             integer: None,
             peak: borrower.peak,
+            unenforced: None,
         };
         let reports = if renew_all { Vec::new() } else { vec![report] };
         let report = StreamReport { id: ReportId(borrower.reports), target_epoch: None, renew_all, reports };

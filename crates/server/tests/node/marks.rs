@@ -83,6 +83,7 @@ fn a_look_at_what_is_left_does_not_put_off_what_is_due() {
         domains: None,
         integer: None,
         peak: None,
+        unenforced: None,
     };
     hall.show("c0", report);
     // Two seconds after claims have opened.

@@ -45,6 +45,7 @@ fn ask_showing(
         domains: None,
         integer: None,
         peak: None,
+        unenforced: None,
     };
     let ask = Ask {
         kind,

@@ -102,6 +102,7 @@ impl Holder {
                 domains: None,
                 integer: Some(self.integer),
                 peak: None,
+                unenforced: None,
             }],
         };
         let answer = node.ask(now, &ask).map_err(|refusal| refusal.to_string())?;

@@ -100,6 +100,7 @@ impl Poller {
                 domains: None,
                 integer: None,
                 peak: None,
+                unenforced: None,
             }],
         }
     }

@@ -108,6 +108,7 @@ impl Square {
             domains: Some(self.version),
             integer: None,
             peak: None,
+            unenforced: None,
         };
         self.report(name, vec![report]);
         self.report_domains(name, true, Vec::new());

@@ -68,6 +68,7 @@ fn shows(epoch: u64) -> Report {
         domains: None,
         integer: None,
         peak: None,
+        unenforced: None,
     }
 }
 

@@ -6,7 +6,7 @@ use smallvec::smallvec;
 
 use super::{Band, Has, Lasts, Report, bands};
 use crate::message::field::{self, Place};
-use crate::message::{Limits, Order, Refusal, RefusedReport};
+use crate::message::{Limits, Order, Refusal, RefusedReport, Unenforced};
 use crate::{Amount, Epoch, ResourceId, wire};
 
 /// Checks what a client says of the resources in the field `list`.
@@ -110,6 +110,7 @@ fn client_report(
         domains: resource.domains_version,
         integer: resource.integer,
         peak,
+        unenforced: resource.unenforced.map(Unenforced::from_wire),
     })
 }
 
@@ -123,7 +124,16 @@ fn node_report(
     let has = resource.has.as_mut().map(|lease| has(place, lease)).transpose()?;
     let held = field::held(place, resource.held)?;
     let peak = field::peak(place, resource.peak)?;
-    Ok(Report { resource: id, bands, has, held, domains: None, integer: resource.integer, peak })
+    Ok(Report {
+        resource: id,
+        bands,
+        has,
+        held,
+        domains: None,
+        integer: resource.integer,
+        peak,
+        unenforced: resource.unenforced.map(Unenforced::from_wire),
+    })
 }
 
 fn has(place: Place<'_>, lease: &mut wire::Lease) -> Result<Has, Refusal> {
@@ -158,7 +168,16 @@ impl Report {
     /// One that says what is wanted of a resource and nothing else, as that of a holder that has just begun.
     pub fn new(resource: ResourceId, bands: impl IntoIterator<Item = Band>) -> Report {
         let bands = bands.into_iter().collect();
-        Report { resource, bands, has: None, held: None, domains: None, integer: None, peak: None }
+        Report {
+            resource,
+            bands,
+            has: None,
+            held: None,
+            domains: None,
+            integer: None,
+            peak: None,
+            unenforced: None,
+        }
     }
 
     /// As a client says it.
@@ -174,6 +193,7 @@ impl Report {
             domains_version: self.domains,
             peak: self.peak,
             reserve: self.reserve(),
+            unenforced: self.unenforced.map(Unenforced::to_wire),
         }
     }
 
@@ -192,6 +212,7 @@ impl Report {
             held: self.held.map(Amount::as_f64),
             integer: self.integer,
             peak: self.peak,
+            unenforced: self.unenforced.map(Unenforced::to_wire),
         }
     }
 }

@@ -174,6 +174,7 @@ fn an_ask_survives_the_wire() {
             domains: Some(7),
             integer: None,
             peak: Some(12.5),
+            unenforced: Some(Unenforced { asked: 9, passed: 4, silent: 0 }),
         }],
         line: None,
     };
@@ -262,6 +263,7 @@ fn a_curve_is_one_aggregate_a_priority() {
         domains: None,
         integer: None,
         peak: None,
+        unenforced: None,
     };
     let aggregates = report.to_node_wire().wants;
     let sums: Vec<_> =

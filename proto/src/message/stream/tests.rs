@@ -10,7 +10,7 @@ use prost::Message as _;
 
 use super::*;
 use crate::message::{
-    Band, Bands, BoundBy, Has, Limits, LookKind, Order, Sharing, UseWindow, ViewBounds, WallClock,
+    Band, Bands, BoundBy, Has, Limits, LookKind, Order, Sharing, Unenforced, UseWindow, ViewBounds, WallClock,
 };
 use crate::wire::session_up_request::Message;
 use crate::{Amount, Epoch, Features, Incarnation, ReportId, wire};
@@ -288,19 +288,26 @@ fn node_bands() -> impl Strategy<Value = Bands> {
     })
 }
 
+fn unenforced() -> impl Strategy<Value = Unenforced> {
+    (0..=Unenforced::MOST, any::<u64>(), any::<u32>()).prop_map(|(asked, passed, silent)| Unenforced {
+        asked,
+        passed: passed.min(asked),
+        silent,
+    })
+}
+
 fn reports(bands: impl Strategy<Value = Bands>) -> impl Strategy<Value = Vec<Report>> {
-    let report =
-        (name(), bands, option::of(has()), option::of(amount())).prop_map(|(name, bands, has, held)| {
-            Report {
-                resource: ResourceId::new(name.as_str(), 256).unwrap(),
-                bands,
-                has,
-                held,
-                domains: None,
-                integer: None,
-                peak: None,
-            }
-        });
+    let parts = (name(), bands, option::of(has()), option::of(amount()), option::of(unenforced()));
+    let report = parts.prop_map(|(name, bands, has, held, unenforced)| Report {
+        resource: ResourceId::new(name.as_str(), 256).unwrap(),
+        bands,
+        has,
+        held,
+        domains: None,
+        integer: None,
+        peak: None,
+        unenforced,
+    });
     vec(report, 0..4).prop_map(|mut reports| {
         reports.sort_by(|a, b| a.resource.cmp(&b.resource));
         reports.dedup_by(|a, b| a.resource == b.resource);

@@ -1,7 +1,7 @@
 //! Everything is let pass: what leases and policies would have refused is counted, and what they decide is as ever.
 
 use lessor_proto::Drift;
-use lessor_proto::message::UseWindow;
+use lessor_proto::message::{Unenforced, UseWindow};
 
 use super::*;
 use crate::denied::Denied;
@@ -11,6 +11,10 @@ use crate::window::ExactWindow;
 /// The same, and what it does not allow passes.
 fn open(allowance: Allowance) -> Allowance {
     Allowance { unenforced: true, ..allowance }
+}
+
+fn units(asked: u64, passed: u64) -> Unenforced {
+    Unenforced { asked, passed, silent: 0 }
 }
 
 #[test]
@@ -23,12 +27,14 @@ fn a_rate_lets_pass_what_it_refuses_and_gives_what_it_has_first() {
     assert_eq!(lease.try_acquire_between(1, 9, || at(1.0)), Ok(9));
     assert_eq!((lease.unenforced(), lease.usage().granted), (11, 10), "three were there");
     assert_eq!(lease.usage().attempted, 21, "all that is asked for is wanted");
+    assert_eq!(lease.unenforced_counts(), units(21, 11));
     lease.allow(at(1.0), allow(10));
     assert!(take(1).is_err(), "it is kept to again, from where it stood");
     assert_eq!((lease.try_acquire(10, || at(2.0)), lease.unenforced()), (Ok(()), 11));
     // Without a lease it is as with one that is used up.
     lease.allow(at(2.0), open(Allowance::NOTHING));
     assert_eq!((lease.try_acquire(1, || at(2.0)), lease.unenforced()), (Ok(()), 12));
+    assert_eq!(lease.unenforced_counts(), units(22, 12), "of what was kept to nothing counts");
 }
 
 #[test]
@@ -48,6 +54,7 @@ fn nobody_waits_for_what_passes_and_who_waited_is_let_in() {
     waiters.run();
     assert_eq!(waiters.finished(), [(3, Ok(()))]);
     assert_eq!((lease.unenforced(), lease.usage().waiting), (50, 0));
+    assert_eq!(lease.unenforced_counts(), units(152, 50));
 }
 
 #[test]
@@ -60,6 +67,7 @@ fn permits_that_pass_do_not_count_and_have_no_end() {
     assert_eq!((two.deadline(), five.deadline()), (Some(at(60.0)), None));
     let mut both = gauge.try_acquire_between(1, 4, || at(1.0)).unwrap();
     assert_eq!((both.units(), gauge.in_use(), gauge.unenforced()), (4, 3, 8), "one was there");
+    assert_eq!(gauge.unenforced_counts(), units(11, 8));
     both.shrink(2);
     assert_eq!((both.units(), gauge.in_use()), (2, 3), "what has passed goes first");
     both.shrink(0);
@@ -81,6 +89,7 @@ fn uses_of_a_window_that_pass_do_not_count_in_it() {
     }
     assert_eq!((window.in_use(at(1.0)), window.unenforced()), (2, 3));
     window.allow(at(1.0), leased);
+    assert_eq!(window.unenforced_counts(), units(5, 3));
     assert!(matches!(window.try_acquire(1, || at(1.0)), Err(Denied::WindowFull { uses: 2, .. })));
 }
 
@@ -116,6 +125,7 @@ fn of_several_each_passes_for_itself() {
     rate.allow(now, open(allow(3)));
     assert_eq!(ask(7).expect("all of it passes").copies(), 7);
     assert_eq!((rate.unenforced(), rate.usage().granted), (7, 3));
+    assert_eq!((rate.unenforced_counts(), gauge.unenforced_counts().asked), (units(7, 7), 11));
     drop(permit);
     assert_eq!(gauge.in_use(), 0);
 }

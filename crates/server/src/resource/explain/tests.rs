@@ -332,6 +332,7 @@ fn report(resource: &Resource, bands: &Bands, has: Option<Has>) -> Report {
         domains: None,
         integer: None,
         peak: None,
+        unenforced: None,
     }
 }
 
