@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use lessor_algorithms::curve::CurveBucket;
 use lessor_proto::ResourceId;
-use lessor_proto::message::Band;
+use lessor_proto::message::{Band, Unenforced};
 
 pub use self::domains::{DomainsForecast, RefusedDomain};
 pub use self::forecast::{
@@ -78,6 +78,8 @@ pub(crate) struct PlannedFigures {
     pub(crate) wants: f64,
     /// For how much longer something counts that is out to nobody known, in seconds.
     pub(crate) ghost_ends: Option<f64>,
+    /// The units that were asked for while everything was let pass.
+    pub(crate) unenforced: Unenforced,
 }
 
 /// The demands of holders that are not looked at one by one: those of one priority whose wants are alike are one.

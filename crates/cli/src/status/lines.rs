@@ -96,6 +96,9 @@ pub(crate) fn notes(row: &Resource) -> String {
     } else if row.unenforced > 0.0 {
         notes.push(format!("NOT ENFORCED by {}", percent(row.unenforced)));
     }
+    if row.unenforced > 0.0 && row.unenforced_asked > 0 {
+        notes.push(format!("would refuse {}", row.refused_part()));
+    }
     if row.domains_unenforced {
         notes.push("domains not enforced".to_owned());
     }

@@ -54,6 +54,12 @@ pub(crate) struct Resource {
     #[serde(default)]
     pub(crate) unenforced: f64,
     #[serde(default)]
+    pub(crate) unenforced_asked: u64,
+    #[serde(default)]
+    pub(crate) unenforced_passed: u64,
+    #[serde(default)]
+    pub(crate) unenforced_silent: u32,
+    #[serde(default)]
     pub(crate) domains_unenforced: bool,
     #[serde(default)]
     pub(crate) frozen: bool,
@@ -197,7 +203,31 @@ impl Resource {
             text.push_str(&format!(", OVER-COMMITTED by {}", short(self.overcommitment)));
         }
         text.push('\n');
+        text.push_str(&self.would_refuse());
         text
+    }
+
+    /// The line about what leases would have refused of what was let pass, if there is anything to be said of that.
+    fn would_refuse(&self) -> String {
+        let mut said = Vec::new();
+        if self.unenforced_asked > 0 {
+            said.push(format!(
+                "of {} units that were asked for {} would have been refused ({})",
+                self.unenforced_asked,
+                self.unenforced_passed,
+                self.refused_part()
+            ));
+        }
+        if self.unenforced_silent > 0 {
+            said.push(format!("{} that let everything pass have said nothing", self.unenforced_silent));
+        }
+        if said.is_empty() { String::new() } else { format!("  not enforced: {}\n", said.join(", ")) }
+    }
+
+    /// The part that leases would have refused, as people read it.
+    pub(crate) fn refused_part(&self) -> String {
+        let part = self.unenforced_passed as f64 / self.unenforced_asked.max(1) as f64;
+        format!("{:.1}%", part * 100.0)
     }
 
     fn display(&self) -> String {

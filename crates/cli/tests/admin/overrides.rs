@@ -129,8 +129,15 @@ async fn clients_let_everything_pass_for_a_while_and_count_what_they_would_refus
 
     assert_eq!(gate.house.metric("lessor_unenforced{resource=\"db\"}").await, 1.0);
     assert_eq!(gate.house.metric("lessor_overrides{kind=\"unenforce\"}").await, 1.0);
-    let status = run(&["status", "--server", &gate.house.address().to_string()]).await;
+    eventually("it is said", async || {
+        gate.house.metric("lessor_unenforced_passed_total{resource=\"db\"}").await == 300.0
+    })
+    .await;
+    assert_eq!(gate.house.metric("lessor_unenforced_silent{resource=\"db\"}").await, 0.0);
+    let status = run(&["status", "db", "--server", &gate.house.address().to_string()]).await;
     assert!(status.out.contains("NOT ENFORCED"), "{status:?}");
+    let line = "  not enforced: of 300 units that were asked for 300 would have been refused (100.0%)\n";
+    assert!(status.out.contains(line), "{status:?}");
     let row = gate.house.resource("db").await.unwrap();
     done(&admin, &["lift", row["overrides"][0].as_str().unwrap()]).await;
     eventually("it is kept to again", async || rate.try_acquire(100).is_err()).await;

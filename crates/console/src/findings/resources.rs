@@ -1,6 +1,7 @@
 //! Findings about resources.
 
 use lessor_server::node::ResourceRow;
+use lessor_server::resource::ResourceStatus;
 
 use super::{Finding, Severity, in_words, number};
 
@@ -58,7 +59,8 @@ fn of_promise(row: &ResourceRow) -> Vec<Finding> {
     if status.unenforced > 0.0 {
         let who = if status.unenforced >= 1.0 { "All clients let" } else { "Some clients let" };
         let what = format!(
-            "{who} everything pass and count what they would refuse: more may be used than there is."
+            "{who} everything pass and count what they would refuse: more may be used than there is.{}",
+            would_refuse(status)
         );
         let todo = "Set enforce to true when the figures are as wanted, or wait for the override to end.";
         found.push(Finding::new(Severity::Warning, "unenforced", what, todo));
@@ -90,6 +92,27 @@ fn of_promise(row: &ResourceRow) -> Vec<Finding> {
         ));
     }
     found
+}
+
+/// A sentence about what leases would have refused of what was let pass.
+fn would_refuse(status: &ResourceStatus) -> String {
+    let (asked, passed) = (status.unenforced_asked as f64, status.unenforced_passed as f64);
+    let mut said = match status.unenforced_asked {
+        0 => String::new(),
+        _ => format!(
+            " Of {} units they would have refused {}, {:.1} %.",
+            number(asked),
+            number(passed),
+            100.0 * passed / asked
+        ),
+    };
+    if status.unenforced_silent > 0 {
+        said.push_str(&format!(
+            " {} have said nothing yet, as earlier versions do.",
+            status.unenforced_silent
+        ));
+    }
+    said
 }
 
 /// The findings about who uses it.

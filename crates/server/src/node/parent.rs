@@ -212,6 +212,7 @@ impl Node {
         }
         session.set_peak(now, id, resource.peak());
         session.set_in_use(now, id, in_use);
+        session.set_unenforced(id, resource.unenforced());
     }
 
     /// Nobody below uses a resource any more.

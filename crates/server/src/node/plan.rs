@@ -147,6 +147,7 @@ fn plan_of(
             out: row.outstanding,
             wants: row.resource.wants,
             ghost_ends: (row.ghost > 0.0).then_some(row.ghost_ends_in_seconds),
+            unenforced: resource.unenforced(),
         },
         levels: resource.levels(),
         step: resource.level_step(),

@@ -1,5 +1,6 @@
 //! The status of a node, for operators.
 
+use lessor_proto::message::Unenforced;
 use lessor_proto::{Amount, Epoch, ResourceId, Time};
 
 use super::{NamesStatus, Node, StatusScan};
@@ -199,6 +200,12 @@ impl Node {
         };
         self.sharing.describe(now, &mut status, query.domains);
         status
+    }
+
+    /// The units of a resource that were asked for while everything was let pass, as all below have said them.
+    #[must_use]
+    pub fn unenforced(&self, id: &ResourceId) -> Unenforced {
+        self.resources.get(id).map(Resource::unenforced).unwrap_or_default()
     }
 
     /// The status without any resource.

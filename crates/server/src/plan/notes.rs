@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use lessor_client::internals::domain::Scope;
+use lessor_proto::message::Unenforced;
 
 use crate::config::NodeConfig;
 use crate::repository::{Fraction, Repository, SafeCapacity, SharePolicy, Template};
@@ -44,6 +45,9 @@ pub(super) fn of_resource(
     }
     if let Some(before) = before {
         notes.extend(of_enforcing(before, after));
+        if before.enforce != Fraction::ALL {
+            notes.extend(of_unenforced(planned.figures.unenforced));
+        }
         notes.extend(of_scope(before, after));
     }
     let is_limited = |template: &Template| template.policy != SharePolicy::None;
@@ -85,6 +89,22 @@ fn of_enforcing(before: &Template, after: &Template) -> Option<String> {
     }
 }
 
+/// The units that would have been refused while everything was let pass.
+fn of_unenforced(Unenforced { asked, passed, silent }: Unenforced) -> Option<String> {
+    let unheard = match silent {
+        0 => String::new(),
+        silent => format!("; {silent} that let everything pass have said nothing, as earlier versions do"),
+    };
+    let part = 100.0 * passed as f64 / asked as f64;
+    match asked {
+        0 if silent == 0 => None,
+        0 => Some(format!("nobody has said yet what would have been refused{unheard}")),
+        _ => Some(format!(
+            "of {asked} units since the leader began {passed} would have been refused ({part:.1} %){unheard}"
+        )),
+    }
+}
+
 /// Whether the hits of others would count in another way for a domain.
 fn of_scope(before: &Template, after: &Template) -> Option<String> {
     let scope = |template: &Template| template.domains.as_ref().map(|domains| domains.policies.scope());
@@ -111,4 +131,20 @@ pub(super) fn of_templates(config: &NodeConfig, templates: &Repository) -> Vec<P
         note: "\"*\" stands before it: nothing follows it".to_owned(),
     };
     templates.shadowed().map(note).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_have_been_refused_is_said_where_anybody_has_said_it() {
+        let said = |asked, passed, silent| of_unenforced(Unenforced { asked, passed, silent });
+        assert_eq!(said(0, 0, 0), None);
+        let of = "of 12345 units since the leader began 37 would have been refused (0.3 %)";
+        assert_eq!(said(12_345, 37, 0).as_deref(), Some(of));
+        let silent = "2 that let everything pass have said nothing, as earlier versions do";
+        assert_eq!(said(12_345, 37, 2), Some(format!("{of}; {silent}")));
+        assert!(said(0, 0, 2).is_some_and(|said| said.ends_with(silent)));
+    }
 }

@@ -32,10 +32,19 @@ impl Resource {
                 if !self.succeed(now, slot, holder.life, cx) {
                     return None;
                 }
+                let is_late = self.holders.at(slot).has_heard(ask.report_id);
                 self.heard(now, slot, ask, report, cx);
+                if !is_late {
+                    self.hear_of_units(slot, report);
+                }
                 slot
             }
-            None => self.welcome(now, holder, ask, report, cx),
+            None => {
+                let slot = self.welcome(now, holder, ask, report, cx);
+                self.note_newcomer(slot);
+                self.hear_of_units(slot, report);
+                slot
+            }
         };
         self.hear_of_domains(slot, report);
         if before != (self.ledger.total(), self.ledger.ghost()) {
@@ -256,6 +265,7 @@ impl Resource {
     }
 
     pub(super) fn forget(&mut self, slot: Slot) {
+        self.note_leaver(slot);
         self.stop_telling(slot);
         self.lending.forget(slot);
         self.earlier.forget(slot);

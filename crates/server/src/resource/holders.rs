@@ -13,10 +13,12 @@ mod reserve;
 mod rotation;
 mod seats;
 mod totals;
+mod unenforced;
 
 use std::time::Duration;
 
 use lessor_algorithms::{SharePolicy, Shares};
+use lessor_proto::message::Unenforced;
 use lessor_proto::{Amount, Time};
 
 use super::idlers::Idlers;
@@ -30,6 +32,7 @@ use self::children::Children;
 pub(super) use self::reserve::Short;
 pub(super) use self::rotation::{UnitClaim, UnitRotation};
 use self::totals::LegacyTotals;
+use self::unenforced::UnenforcedTally;
 
 /// All holders of one resource.
 #[derive(Clone, Debug)]
@@ -50,6 +53,8 @@ pub(super) struct Holders {
     idlers: Idlers,
     /// The demands that were said, of those whose demands are cut.
     said: SaidDemands,
+    /// The units that were asked for while everything was let pass, once there is something to be said of that.
+    unenforced: Option<Box<UnenforcedTally>>,
 }
 
 /// Whether what all holders want together has moved: then so have the shares, and the node above is to be told.
@@ -72,6 +77,7 @@ impl Holders {
             duplicates: 0,
             idlers: Idlers::default(),
             said: SaidDemands::default(),
+            unenforced: None,
         }
     }
 
@@ -196,6 +202,21 @@ impl Holders {
     /// The same, to note one or to take one.
     pub(super) fn idlers_mut(&mut self) -> &mut Idlers {
         &mut self.idlers
+    }
+
+    /// The units that were asked for while everything was let pass, as they were said.
+    pub(super) fn unenforced(&self) -> Unenforced {
+        self.unenforced.as_ref().map(|tally| tally.sums()).unwrap_or_default()
+    }
+
+    /// Whether the holder at `slot` has said that it counts them.
+    pub(super) fn counts_units(&self, slot: Slot) -> bool {
+        self.unenforced.as_ref().is_some_and(|tally| tally.counts(slot))
+    }
+
+    /// The tally of them.
+    pub(super) fn tally_mut(&mut self) -> &mut UnenforcedTally {
+        self.unenforced.get_or_insert_default()
     }
 
     /// The demands that were said, of those whose demands are cut.

@@ -42,6 +42,13 @@ pub struct ResourceStatus {
     pub in_debt: bool,
     /// The part of all clients that lets everything pass, from 0 to 1: where it is not 0, more may be used than there is.
     pub unenforced: f64,
+    /// Units that clients here and below were asked for while they let everything pass, since the leader began, as they have
+    /// said.
+    pub unenforced_asked: u64,
+    /// Those of them that leases would have refused.
+    pub unenforced_passed: u64,
+    /// Holders that are to let everything pass and have never said that they count: of a version before that, or new.
+    pub unenforced_silent: u32,
     /// Whether what policies of domains refuse is granted, and counted.
     pub domains_unenforced: bool,
     /// The excess over the capacity without a cut that explains it: 0.
@@ -110,7 +117,7 @@ impl Resource {
     /// The status of the resource, with none of its holders one by one.
     pub(crate) fn status(&self, now: Time) -> ResourceStatus {
         let safe = self.safe_capacity();
-        let advised = self.advised();
+        let (advised, tried) = (self.advised(), self.unenforced());
         // Without a limit on the sum, what the template says.
         let configured = if self.terms.is_covered() { self.terms.shared() } else { Amount::ZERO };
         ResourceStatus {
@@ -133,6 +140,9 @@ impl Resource {
             },
             in_debt: self.ledger.in_debt(),
             unenforced: 1.0 - self.terms.enforce.as_f64(),
+            unenforced_asked: tried.asked,
+            unenforced_passed: tried.passed,
+            unenforced_silent: tried.silent,
             domains_unenforced: self
                 .terms
                 .domains

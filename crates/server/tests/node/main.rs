@@ -38,5 +38,6 @@ mod streams;
 mod strict;
 mod strict_laws;
 mod uncovered;
+mod unenforced;
 mod unknown;
 mod village;

@@ -9,7 +9,7 @@ use lessor_client::internals::session::{Action, Change, Event, Session, SessionC
 use lessor_client::{Kind, Rung, Transport};
 use lessor_proto::message::Down;
 use lessor_proto::{Amount, Drift, Epoch, Incarnation, ResourceId, Time};
-use lessor_server::node::{MarkWrite, NodeConfig, ParentConfig};
+use lessor_server::node::{MarkWrite, NodeConfig, ParentConfig, ResourceRow, StatusQuery};
 use lessor_server::record::{Record, RecordChange};
 use lessor_server::repository::{Repository, Template};
 use lessor_sim::net::{Endpoint, Heard, StillNet};
@@ -100,6 +100,11 @@ impl Village {
 
     /// Another client that wants so much; below the leaves in turn, if there are any.
     pub(crate) fn come(&mut self, wants: f64) -> usize {
+        self.come_as(&format!("c{}", self.clients.len()), 7, wants)
+    }
+
+    /// The same of a life of a client of that name.
+    pub(crate) fn come_as(&mut self, name: &str, life: u64, wants: f64) -> usize {
         let index = self.clients.len();
         let leaves = self.places.len() - 1;
         let place = if leaves == 0 { 0 } else { 1 + index % leaves };
@@ -107,7 +112,7 @@ impl Village {
             drift: Drift::NONE,
             transport: Transport::Stream,
             timeout: Duration::from_secs(2),
-            ..SessionConfig::new(client(&format!("c{index}")), Incarnation(7), vec![place.to_string().into()])
+            ..SessionConfig::new(client(name), Incarnation(life), vec![place.to_string().into()])
         };
         let mut session = Session::new(config);
         session.add(self.now, resource(), HoldingConfig::new(Kind::Rate, wants, 0));
@@ -174,6 +179,12 @@ impl Village {
     pub(crate) fn out(&self, resource: &ResourceId) -> u128 {
         let books = self.net.net.node(0).and_then(|node| node.books(self.now, resource));
         books.map_or(0, |books| books.total)
+    }
+
+    /// The resource at a place, as operators see it.
+    pub(crate) fn row(&self, place: usize) -> Option<ResourceRow> {
+        let query = StatusQuery { resource: Some(resource().to_string()), ..StatusQuery::default() };
+        self.net.net.node(place)?.status(self.now, &query).resources.pop()
     }
 
     // === what happens at one moment ===

@@ -13,7 +13,7 @@ use crate::resource::DomainsStatus;
 type ResourceReading = fn(&ResourceRow) -> f64;
 
 /// Of each resource: name, help, and how it is read.
-const READINGS: [(&str, &str, ResourceReading); 17] = [
+const READINGS: [(&str, &str, ResourceReading); 18] = [
     (
         "lessor_capacity",
         "What may be handed out: as configured, or by the lease from the node above",
@@ -36,6 +36,11 @@ const READINGS: [(&str, &str, ResourceReading); 17] = [
     ("lessor_unenforced", "The part of all clients that lets everything pass, from 0 to 1", |row| {
         row.resource.unenforced
     }),
+    (
+        "lessor_unenforced_silent",
+        "Holders that are to let everything pass and have never said that they count it",
+        |row| f64::from(row.resource.unenforced_silent),
+    ),
     ("lessor_domains_unenforced", "Whether what policies of domains refuse is granted", |row| {
         f64::from(u8::from(row.resource.domains_unenforced))
     }),
@@ -73,12 +78,24 @@ pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, rows: &[ResourceRow]) 
     let free = rows.iter().filter_map(|row| Some((row, ConstGauge::new(row.pressure.headroom?))));
     family(encoder, "lessor_headroom", "What is free to be handed out", free)?;
     levels(encoder, rows)?;
+    unenforced(encoder, rows)?;
     let seconds = rows.iter().map(|row| (row, ConstCounter::new(row.pressure.saturated_seconds)));
     let help = "For how long nothing was free and more was wanted";
     family(encoder, "lessor_saturated_seconds", help, seconds)?;
     domains(encoder, rows)?;
     let recalls = rows.iter().map(|row| (row, ConstCounter::new(row.recalls)));
     family(encoder, "lessor_recalls", "Grants that asked for something back", recalls)
+}
+
+/// Of the resources whose clients have said what they let pass.
+fn unenforced(encoder: &mut DescriptorEncoder<'_>, rows: &[ResourceRow]) -> fmt::Result {
+    let said = || rows.iter().filter(|row| row.resource.unenforced_asked > 0);
+    let asked = said().map(|row| (row, ConstCounter::new(row.resource.unenforced_asked)));
+    let help = "Units that clients were asked for while they let everything pass, as they have said";
+    family(encoder, "lessor_unenforced_asked", help, asked)?;
+    let passed = said().map(|row| (row, ConstCounter::new(row.resource.unenforced_passed)));
+    let help = "Those of them that leases would have refused, or would have had somebody wait for";
+    family(encoder, "lessor_unenforced_passed", help, passed)
 }
 
 /// The shares of those that want much, of the greatest and of the least priority.
