@@ -400,6 +400,10 @@ class Lease:
         """Whether the server was learning what is out when it granted it."""
 
     @property
+    def unenforced(self) -> bool:
+        """Whether everything is let pass and counted that this would refuse, as the grantor says."""
+
+    @property
     def wants(self) -> float:
         """The units (a second) that were asked for last."""
 

@@ -47,6 +47,7 @@ _MESSAGES = {
         ("ack_wanted", 105, "bool", _OPTIONAL),
         ("generation", 106, "uint32", _OPTIONAL),
         ("safe_leased", 107, "bool", _OPTIONAL),
+        ("unenforced", 111, "bool", _OPTIONAL),
         ("remaining_ms", 120, "uint64", _OPTIONAL),
         ("burst_us", 140, "uint64", _OPTIONAL),
         ("due_us", 141, "uint64", _OPTIONAL),
@@ -59,6 +60,11 @@ _MESSAGES = {
         ("wants", 4, "double", _REQUIRED),
         ("held", 100, "double", _OPTIONAL),
         ("integer", 101, "bool", _OPTIONAL),
+        ("unenforced", 200, "UnenforcedUnits", _OPTIONAL),
+    ],
+    "UnenforcedUnits": [
+        ("asked", 1, "uint64", _OPTIONAL),
+        ("passed", 2, "uint64", _OPTIONAL),
     ],
     "GetCapacityRequest": [
         ("client_id", 1, "string", _REQUIRED),
@@ -242,6 +248,9 @@ class _Holding:
         self._reported = None  # the wants of the last report
         self._alone, self._refusals = False, 0  # somebody in the request spoiled it for all, and how often we did
         self._fault = "no server has answered yet"
+        self._lets_pass = False  # as the grantor said last, also without a lease
+        self._asked = self._passed = 0  # units asked for meanwhile, and those that were refused, since the last report
+        self._unenforced = 0  # of the latter all so far
 
     @property
     def wants(self):
@@ -260,6 +269,30 @@ class _Holding:
         """The units (a second) that may be used now."""
         with self._client._changed:
             return self._allowed(_now())
+
+    @property
+    def lets_pass(self):
+        """Whether everything is let pass and counted that the lease would refuse, as the grantor says."""
+        with self._client._changed:
+            return self._lets_pass
+
+    @property
+    def unenforced(self):
+        """The units that the lease would have refused, and that were let pass."""
+        with self._client._changed:
+            return self._unenforced
+
+    def _take(self, now, n):
+        """What `_try` gives, and what it refuses as well where everything is let pass. It says when to try again if not."""
+        taken, wait = self._try(now, n)
+        if not self._lets_pass or self._client._closed:
+            return taken, wait
+        self._asked += int(n)
+        if taken is not None:
+            return taken, wait
+        self._passed += int(n)
+        self._unenforced += int(n)
+        return self._pass(int(n)), 0.0
 
     def _allowed(self, now):
         if self._client._closed:
@@ -299,6 +332,10 @@ class _Holding:
                     self._show(now, report.has, counted)
         if self._in_use() <= self._held(now):
             self._ack_wanted = False
+        if self._lets_pass or self._asked:
+            # Also that there were none: the grantor knows by that that they are counted. Each is said once.
+            report.unenforced.asked, report.unenforced.passed = self._asked, self._passed
+            self._asked = self._passed = 0
         return report
 
     def _show(self, now, has, counted):
@@ -342,6 +379,7 @@ class _Holding:
             return self._ask_again(now, "the grant came when it was over")
         is_other = lease.HasField("generation") and lease.generation != self.generation
         self._lease, self._end, self._fault = lease, end, None
+        self._lets_pass = lease.unenforced
         self._alone, self._refusals = False, 0
         self._capacity = 0.0 if is_other else max(0.0, lease.capacity)
         self._count(now)
@@ -392,7 +430,7 @@ class _Holding:
         with self._client._changed:
             while True:
                 now = _now()
-                taken, wait = self._try(now, n)
+                taken, wait = self._take(now, n)
                 if taken is not None:
                     return taken
                 left = None if until is None else until - now
@@ -423,7 +461,7 @@ class Rate(_Holding):
     def try_acquire(self, n=1):
         """Whether `n` units may be used now; they are taken then. It does not wait, and more than can be saved up never are."""
         with self._client._changed:
-            return self._try(_now(), n)[0] is not None
+            return self._take(_now(), n)[0] is not None
 
     def acquire(self, n=1, timeout=None):
         """Takes `n` units, as soon as there are as many; Refused when that is not within `timeout` seconds. More than can be
@@ -432,7 +470,7 @@ class Rate(_Holding):
         until = None if timeout is None else _now() + timeout
         while n > 0:
             with self._client._changed:
-                bit = max(1, min(n, int(self._most())))
+                bit = n if self._lets_pass else max(1, min(n, int(self._most())))
             super().acquire(bit, None if until is None else max(0.0, until - _now()))
             n -= bit
 
@@ -484,6 +522,9 @@ class Rate(_Holding):
         self._saved -= n
         return True, 0.0
 
+    def _pass(self, n):
+        return True
+
     def _try_due(self, now, n):
         every = 1 / self._rate
         if now >= self._unit_due + self._burst:
@@ -509,7 +550,7 @@ class Gauge(_Holding):
     def try_acquire(self, n=1):
         """A permit for `n` units if they are there, and None if not. It does not wait."""
         with self._client._changed:
-            return self._try(_now(), n)[0]
+            return self._take(_now(), n)[0]
 
     @property
     def in_use(self):
@@ -528,6 +569,12 @@ class Gauge(_Holding):
         self._used += int(n)
         return Permit(self, int(n)), 0.0
 
+    def _pass(self, n):
+        # It is not in use, as far as the lease goes, and has no end.
+        permit = Permit(self, n)
+        permit._in_use = permit._lease_end = 0
+        return permit
+
     def _give_back(self, n):
         with self._client._changed:
             self._used -= n
@@ -541,11 +588,12 @@ class Permit:
 
     def __init__(self, gauge, units):
         self._gauge, self.units, self._lease_end = gauge, units, gauge._end
+        self._in_use = units  # of those: nothing of what was let pass
 
     @property
     def deadline(self):
         """When the units have to be given back if the lease is not renewed until then, by time.monotonic(); None: on safe
-        capacity, which does not end."""
+        capacity, and of what was let pass, which do not end."""
         with self._gauge._client._changed:
             now = _now()
             if self._gauge._end > self._lease_end and now < self._lease_end:
@@ -562,7 +610,7 @@ class Permit:
 
     def release(self):
         """Gives the units back; a second time nothing happens."""
-        units, self.units = self.units, 0
+        units, self.units, self._in_use = self._in_use, 0, 0
         if units:
             self._gauge._give_back(units)
 

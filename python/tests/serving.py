@@ -39,6 +39,17 @@ resources:
   capacity: 4
   safe_capacity: 0
   algorithm: {{kind: FAIR_SHARE, lease_length: 3, refresh_interval: 1, learning_mode_duration: 0}}
+- identifier_glob: "tried-pool*"
+  kind: gauge
+  capacity: 6
+  safe_capacity: 0
+  enforce: false
+  algorithm: {ALGORITHM}
+- identifier_glob: "tried*"
+  capacity: 10
+  safe_capacity: 0
+  enforce: false
+  algorithm: {ALGORITHM}
 - identifier_glob: "search*"
   capacity: 1000
   safe_capacity: 0

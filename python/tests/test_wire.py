@@ -22,11 +22,13 @@ def holding(kind):
     client = types.SimpleNamespace(_closed=False, _changed=threading.Condition())
     resource, orders = kind(client, "pool", 10, 0), iter(range(1, 100))
 
-    def adopt(now, capacity, seconds=10):
+    def adopt(now, capacity, seconds=10, unenforced=False):
         response = lessor.wire._pb["ResourceResponse"](resource_id="pool")
         gets, seq = response.gets, next(orders)
         gets.capacity, gets.expiry_time, gets.refresh_interval = capacity, 0, 1
         gets.epoch, gets.seq, gets.duration_ms, gets.token = 1, seq, seconds * 1000, b"%d" % seq
+        if unenforced:
+            gets.unenforced = True
         resource._adopt(now, now, response, 1)
 
     return resource, adopt
@@ -99,3 +101,28 @@ def test_units_that_outlast_a_recall_count_at_the_next_leader():
         for client in clients:
             client.close()
         server.stop()
+
+
+def test_what_is_let_pass_is_not_in_use_and_is_said_once():
+    pool, adopt = holding(lessor.wire.Gauge)
+
+    def said(now):
+        report = pool._report(now, 1)
+        return (report.unenforced.asked, report.unenforced.passed) if report.HasField("unenforced") else None
+
+    adopt(0, 3)
+    assert pool._take(1, 4)[0] is None, "it is kept to"
+    assert said(1) is None
+    adopt(2, 3, unenforced=True)
+    assert said(2) == (0, 0), "it is said that it is counted"
+    two, four = pool._take(3, 2)[0], pool._take(3, 4)[0]
+    assert (two.units, four.units, pool.in_use, pool.unenforced) == (2, 4, 2, 4)
+    assert two.deadline is not None and four.deadline is None and not four.is_expired
+    assert pool._take(99, 1)[0].units == 1, "without a lease as well"
+    assert (said(99), said(99)) == ((7, 5), (0, 0))
+    for permit in (four, two):
+        permit.release()
+    assert (four.units, pool.in_use) == (0, 0)
+    adopt(100, 3)
+    assert pool._take(101, 4)[0] is None
+    assert said(101) is None

@@ -29,7 +29,8 @@ impl Lease {
             Some(_) | None => String::new(),
         };
         let learning = if self.state.is_learning { ", learning" } else { "" };
-        format!("{capacity}, {}{remaining}{learning}", self.rung())
+        let unenforced = if self.state.unenforced { ", and everything passes" } else { "" };
+        format!("{capacity}, {}{remaining}{learning}{unenforced}", self.rung())
     }
 }
 
@@ -53,6 +54,11 @@ impl Lease {
     #[getter]
     fn learning(&self) -> bool {
         self.state.is_learning
+    }
+
+    #[getter]
+    fn unenforced(&self) -> bool {
+        self.state.unenforced
     }
 
     #[getter]
