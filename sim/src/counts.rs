@@ -23,6 +23,8 @@ pub struct Counts {
     pub hits: u64,
     /// Hits that programs were let through with although their leases refused them.
     pub passed: u64,
+    /// Units that were let pass, as a root has heard of them in the end.
+    pub passed_heard: u64,
     /// Overrides by which everything of a resource is let pass.
     pub unenforced: u64,
     /// Operations that programs began under permits.

@@ -9,6 +9,7 @@ use lessor_client::internals::allowance::Allowance;
 use lessor_client::internals::gauge::Semaphore;
 use lessor_client::internals::limiter::{Limiter, SentUnits, UnitWish};
 use lessor_client::{Denied, Permit};
+use lessor_proto::message::Unenforced;
 use lessor_proto::{Amount, ResourceId, Time};
 use lessor_server::repository::Kind;
 
@@ -174,6 +175,15 @@ impl Program {
     pub(crate) fn stop_overdue(&mut self, local: Time) {
         if let Program::Units(units) = self {
             units.operations.retain(|operation| !operation.permit.is_expired_at(local));
+        }
+    }
+
+    /// The units that were asked for while everything was let pass, as the enforcer counts them.
+    pub(crate) fn unenforced(&self) -> Unenforced {
+        match self {
+            Program::Hits(hits) => hits.limiter.unenforced_counts(),
+            Program::Units(units) => units.gauge.unenforced_counts(),
+            Program::Uses(uses) => uses.unenforced(),
         }
     }
 

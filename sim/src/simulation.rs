@@ -193,7 +193,10 @@ impl Simulation {
             Event::ToNode { task, delivery } => self.at_node(task, *delivery),
             Event::ToHolder { holder, delivery } => self.at_holder(holder, *delivery),
             Event::Lapse(hold) => self.lapse(hold),
-            Event::Use(hold) => self.use_some(hold),
+            Event::Use(hold) => {
+                self.use_some(hold);
+                self.say_passed(hold);
+            }
             Event::Hit(hold) => self.hit_again(hold),
             Event::Request(client) => self.request_domain(client),
             Event::Take(hold, life) => self.take(hold, life),

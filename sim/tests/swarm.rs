@@ -109,18 +109,19 @@ fn no_simulation_in_which_operators_look_at_the_tree_breaks_a_rule() {
 #[test]
 fn no_simulation_in_which_operators_override_breaks_a_rule() {
     let options = Options::default();
-    let (mut report, mut passed) = (SwarmReport::default(), 0);
+    let (mut report, mut passed, mut heard) = (SwarmReport::default(), 0, 0);
     for seed in (12_000_000..).filter(|&seed| plan(seed, &options).faults.every(Fault::Override).is_some()) {
         let run = run_one(seed, &options);
         passed += run.counts.passed;
+        heard += run.counts.passed_heard;
         report.add(run);
         if report.events >= EVENTS / 2 || !report.violations.is_empty() {
             break;
         }
     }
-    println!("{passed} hits were let pass\n{report}");
+    println!("{passed} hits were let pass, {heard} units heard of\n{report}");
     assert!(report.violations.is_empty(), "{report}");
-    assert!(passed > 5, "{passed} hits were let pass");
+    assert!(passed > 5 && heard > 5, "{passed} hits were let pass, {heard} units heard of");
     let overridden = report.faults.counts().find(|&(name, _)| name == "override by an operator");
     assert!(overridden.is_some_and(|(_, count)| count > 10), "nobody overrides:\n{report}");
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use lessor_client::internals::allowance::Allowance;
 use lessor_client::internals::mutation::HolderRules;
 use lessor_client::internals::window::{ExactWindow, WindowWant};
+use lessor_proto::message::Unenforced;
 use lessor_proto::{Amount, Drift, Time};
 
 use super::Used;
@@ -52,6 +53,11 @@ impl WindowUses {
             self.made.push_back((now + self.length, Amount::MICROS_PER_UNIT));
         }
         is_made
+    }
+
+    /// The uses that were asked for while everything was let pass.
+    pub(super) fn unenforced(&self) -> Unenforced {
+        self.window.unenforced_counts()
     }
 
     /// The statement of a driver about it.

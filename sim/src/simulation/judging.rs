@@ -4,9 +4,11 @@ use std::any::Any;
 use std::time::Duration;
 
 use lessor_proto::Time;
+use lessor_proto::message::Unenforced;
 
 use super::{Counts, News, Observer, Simulation};
 use crate::oracle::{Facts, Oracle, Rule, Target, Violation};
+use crate::site::Leadership;
 
 /// The interval at which programs ask when it is judged whom nobody forgets.
 const STEP: Duration = Duration::from_millis(100);
@@ -112,7 +114,28 @@ impl Simulation {
     /// When it is not, or somebody has not: rule 19 or 20.
     pub fn judge(&mut self) -> Result<(), Box<Violation>> {
         self.consult(Oracle::judge);
+        self.judge_passed();
         self.look()
+    }
+
+    /// The root has heard of no more units that were let pass than programs have counted, if no request came twice.
+    fn judge_passed(&mut self) {
+        let counted = self.population.programs.unenforced();
+        let roots = self.tree.sites.iter().filter(|site| site.kin.parent.is_none());
+        let tasks = roots.flat_map(|site| site.tasks.clone());
+        let leaders = tasks.filter_map(|task| self.tree.tasks[task as usize].leadership.as_deref());
+        let of = |leadership: &Leadership| {
+            let heard = self.resources.iter().map(|resource| leadership.node.unenforced(&resource.id));
+            heard.fold(Unenforced::default(), Unenforced::with)
+        };
+        let heard = leaders.map(of).max_by_key(|heard| heard.asked).unwrap_or_default();
+        self.progress.counts.passed_heard = heard.passed;
+        let is_more = heard.asked > counted.asked || heard.passed > counted.passed;
+        if is_more && self.progress.tally.twice == 0 {
+            self.oracle.fail(40, || {
+                format!("the root has heard of {heard:?}, and programs have counted {counted:?}")
+            });
+        }
     }
 
     /// Since `before` nothing was said on streams but heartbeats and the answers to them, if everybody streams.

@@ -106,6 +106,16 @@ impl Simulation {
         }
     }
 
+    /// The driver of a client looks at what a program has counted while everything was let pass.
+    pub(super) fn say_passed(&mut self, hold: u32) {
+        let Some(counted) = self.population.programs.get(hold).map(Program::unenforced) else { return };
+        let holding = &self.population.holdings[hold as usize];
+        let id = &self.resources[usize::from(holding.resource)].id;
+        if let Some(session) = self.population.clients[holding.client as usize].mind.session() {
+            session.set_unenforced(id, counted);
+        }
+    }
+
     /// A row of hits, each as soon as it may be: the bucket is emptied, and what comes in is taken as it comes.
     fn hit(&mut self, hold: u32, local: Time) {
         let (mut tried, mut granted) = (0, 0);
