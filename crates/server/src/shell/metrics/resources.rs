@@ -13,7 +13,7 @@ use crate::resource::DomainsStatus;
 type ResourceReading = fn(&ResourceRow) -> f64;
 
 /// Of each resource: name, help, and how it is read.
-const READINGS: [(&str, &str, ResourceReading); 18] = [
+const READINGS: [(&str, &str, ResourceReading); 17] = [
     (
         "lessor_capacity",
         "What may be handed out: as configured, or by the lease from the node above",
@@ -36,11 +36,6 @@ const READINGS: [(&str, &str, ResourceReading); 18] = [
     ("lessor_unenforced", "The part of all clients that lets everything pass, from 0 to 1", |row| {
         row.resource.unenforced
     }),
-    (
-        "lessor_unenforced_silent",
-        "Holders that are to let everything pass and have never said that they count it",
-        |row| f64::from(row.resource.unenforced_silent),
-    ),
     ("lessor_domains_unenforced", "Whether what policies of domains refuse is granted", |row| {
         f64::from(u8::from(row.resource.domains_unenforced))
     }),
@@ -87,8 +82,13 @@ pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, rows: &[ResourceRow]) 
     family(encoder, "lessor_recalls", "Grants that asked for something back", recalls)
 }
 
-/// Of the resources whose clients have said what they let pass.
+/// Of the resources of which something is let pass, or was.
 fn unenforced(encoder: &mut DescriptorEncoder<'_>, rows: &[ResourceRow]) -> fmt::Result {
+    let has_silent = |row: &&ResourceRow| row.resource.unenforced > 0.0 || row.resource.unenforced_silent > 0;
+    let silent = rows.iter().filter(has_silent);
+    let silent = silent.map(|row| (row, ConstGauge::new(f64::from(row.resource.unenforced_silent))));
+    let help = "Holders that are to let everything pass and have never said that they count it";
+    family(encoder, "lessor_unenforced_silent", help, silent)?;
     let said = || rows.iter().filter(|row| row.resource.unenforced_asked > 0);
     let asked = said().map(|row| (row, ConstCounter::new(row.resource.unenforced_asked)));
     let help = "Units that clients were asked for while they let everything pass, as they have said";
