@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use http::HeaderName;
 use lessor_doors::attribute::{Attribute, Attributes};
 use lessor_doors::name::{Joint, KeyName};
 use lessor_doors::rules::Matcher;
@@ -76,7 +77,7 @@ fn attributes(criterion: &mut Criterion) {
     let request = Request([
         (Attribute::Path, "/api/2345/orders"),
         (Attribute::Method, "GET"),
-        (Attribute::Header("x-tenant".into()), "tenant-2345"),
+        (Attribute::Header(HeaderName::from_static("x-tenant")), "tenant-2345"),
         (Attribute::RemoteAddress(None), "192.0.2.7"),
     ]);
     let mut key = KeyName::new(Joint::Comma);

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use http::HeaderName;
+
 /// An attribute of a request.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Attribute {
@@ -17,8 +19,8 @@ pub enum Attribute {
     Scheme,
     /// A parameter of the query.
     Query(Box<str>),
-    /// A field of the header, by its name in lower case.
-    Header(Box<str>),
+    /// A field of the header.
+    Header(HeaderName),
     /// A cookie.
     Cookie(Box<str>),
     /// `true` where there is a field `Authorization`.
@@ -67,7 +69,9 @@ impl Attribute {
                 let (kind, of) = name.split_once('.').filter(|(_, of)| !of.is_empty()).ok_or_else(wrong)?;
                 match kind {
                     "query" => Attribute::Query(of.into()),
-                    "header" => Attribute::Header(of.to_ascii_lowercase().into()),
+                    "header" => Attribute::Header(of.parse().map_err(|_| {
+                        format!("{name:?} is no attribute; wanted a field's name, as in header.x-tenant")
+                    })?),
                     "cookie" => Attribute::Cookie(of.into()),
                     "entry" => Attribute::Entry(of.into()),
                     _ => return Err(wrong()),
@@ -148,7 +152,9 @@ mod tests {
             assert_eq!(Attribute::new(name).unwrap().to_string(), name);
         }
         assert_eq!(Attribute::new("header.X-Tenant").unwrap().to_string(), "header.x-tenant");
-        for name in ["metod", "header.", "header", "jwt.sub", "remote_address/0", "remote_address/x"] {
+        for name in
+            ["metod", "header.", "header", "jwt.sub", "remote_address/0", "remote_address/x", "peer.gid"]
+        {
             assert!(Attribute::new(name).unwrap_err().contains("is no attribute; wanted"), "{name}");
         }
     }
@@ -163,3 +169,11 @@ mod tests {
         assert_eq!(cut("2001:db8:1:2:3::4", 48), "2001:db8:1::");
     }
 }
+    #[test]
+    fn fields_have_names_that_fields_can_have() {
+        assert_eq!(
+            Attribute::new("header.x tenant").unwrap_err(),
+            "\"header.x tenant\" is no attribute; wanted a field's name, as in header.x-tenant"
+        );
+    }
+

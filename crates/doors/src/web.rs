@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use http::header::{AUTHORIZATION, COOKIE, HOST};
 use http::{HeaderMap, HeaderName, Method};
 use ipnet::IpNet;
 
@@ -60,6 +61,7 @@ pub struct WebRequest<'a> {
 
 struct Names {
     method: HeaderName,
+    timeout: Option<&'a str>,
     uri: HeaderName,
     host: HeaderName,
     proto: HeaderName,
@@ -153,10 +155,14 @@ impl<'a> WebRequest<'a> {
             return Ok(request);
         }
         let names = forwarded.names();
-        if let Some(method) = one(headers, &names.method)? {
+            timeout: None,
+        let wanted =
+            [&names.method, &names.uri, &names.host, &names.proto, &names.length, &HOST, &X_LESSOR_TIMEOUT];
+        let [method, uri, host, scheme, content_length, own_host, timeout] = each_once(headers, wanted)?;
+        if let Some(method) = method {
             request.method = Cow::Borrowed(method);
         }
-        if let Some(uri) = one(headers, &names.uri)? {
+        if let Some(uri) = uri {
             if uri.len() > PATH_BYTES {
                 let found = format!("is of {} bytes", uri.len());
                 return Err(Malformed {
@@ -169,13 +175,14 @@ impl<'a> WebRequest<'a> {
             request.path = Some(normalised(path));
             request.query = query;
         }
-        request.host = one(headers, &names.host)?.or(one(headers, &http::header::HOST)?);
-        request.scheme = one(headers, &names.proto)?;
-        request.content_length = one(headers, &names.length)?;
+        request.host = host.or(own_host);
+        request.scheme = scheme;
+        request.content_length = content_length;
+        request.timeout = timeout;
         request.address = match forwarded {
             Forwarded::XForwarded => client(headers, peer, trusted),
             Forwarded::XOriginal => {
-                let real = one(headers, &X_REAL_IP)?;
+                let [real] = each_once(headers, [&X_REAL_IP])?;
                 real.and_then(|address| address.trim().parse().ok()).or(peer)
             }
         };
@@ -187,10 +194,7 @@ impl<'a> WebRequest<'a> {
     /// # Errors
     /// When it is no number.
     pub fn timeout(&self) -> Result<Option<Duration>, Malformed> {
-        if !self.is_trusted {
-            return Ok(None);
-        }
-        let Some(text) = one(self.headers, &X_LESSOR_TIMEOUT)? else { return Ok(None) };
+        let Some(text) = self.timeout else { return Ok(None) };
         let millis = text.parse().map_err(|_| Malformed {
             field: X_LESSOR_TIMEOUT.to_string(),
             found: format!("is {:?}", text.chars().take(40).collect::<String>()),
@@ -202,7 +206,7 @@ impl<'a> WebRequest<'a> {
 
 impl Attributes for WebRequest<'_> {
     fn value(&self, attribute: &Attribute) -> Option<Cow<'_, str>> {
-        let believed = |name: &str| {
+        let believed = |name: &HeaderName| {
             let value = self.headers.get(name).filter(|_| self.is_trusted)?;
             Some(String::from_utf8_lossy(value.as_bytes()))
         };
@@ -214,12 +218,11 @@ impl Attributes for WebRequest<'_> {
             Attribute::Query(name) => parameter(self.query?, name),
             Attribute::Header(name) => believed(name),
             Attribute::Cookie(name) => {
-                let cookies =
-                    self.headers.get(http::header::COOKIE).filter(|_| self.is_trusted)?.to_str().ok()?;
+                let cookies = self.headers.get(COOKIE).filter(|_| self.is_trusted)?.to_str().ok()?;
                 let pairs = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
                 pairs.into_iter().find(|(known, _)| *known == &**name).map(|(_, value)| Cow::Borrowed(value))
             }
-            Attribute::Authenticated => believed("authorization").map(|_| Cow::Borrowed("true")),
+            Attribute::Authenticated => believed(&AUTHORIZATION).map(|_| Cow::Borrowed("true")),
             Attribute::RemoteAddress(bits) => self.address.map(|address| {
                 Cow::Owned(match bits {
                     Some(bits) => masked(address, *bits),
@@ -232,18 +235,24 @@ impl Attributes for WebRequest<'_> {
     }
 }
 
-/// The value of a field that may stand there once.
-fn one<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, Malformed> {
-    let wrong = |found: &str| Malformed {
-        field: name.to_string(),
-        found: found.to_owned(),
-        wanted: "one field of printable characters".to_owned(),
-    };
-    let mut values = headers.get_all(name).iter();
-    match (values.next(), values.next()) {
-        (None, _) => Ok(None),
-        (Some(_), Some(_)) => Err(wrong("stands there twice")),
-        (Some(value), None) => value.to_str().map(Some).map_err(|_| wrong("has other characters")),
+/// The values of fields that may stand there once each, by one look at all that stand there: a request has few, and to look each of
+/// these up by its hash takes longer.
+fn each_once<'h, const N: usize>(
+    headers: &'h HeaderMap,
+    names: [&HeaderName; N],
+) -> Result<[Option<&'h str>; N], Malformed> {
+    let mut values = [None; N];
+    for (name, value) in headers {
+        let Some(place) = names.iter().position(|wanted| *wanted == name) else { continue };
+        let wrong = |found: &str| Malformed {
+            field: name.to_string(),
+            found: found.to_owned(),
+            wanted: "one field of printable characters".to_owned(),
+        };
+        let value = value.to_str().map_err(|_| wrong("has other characters"))?;
+        if values[place].replace(value).is_some() {
+            return Err(wrong("stands there twice"));
+        }
     }
 }
 
@@ -253,6 +262,7 @@ fn client(headers: &HeaderMap, peer: Option<IpAddr>, trusted: &Trusted) -> Optio
     let hops: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
     let mut last = peer;
     for hop in hops.into_iter().rev() {
+    Ok(values)
         let Ok(address) = hop.parse() else { break };
         last = Some(address);
         if !trusted.contains(last) {

@@ -4,6 +4,8 @@
 //! for long is over.
 
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use std::{fmt, io};
@@ -55,12 +57,30 @@ struct Patience {
     missing: usize,
     /// Whether the peer may say nothing for as long as it likes.
     is_endless: bool,
+    /// The requests of the connection, and when the next one is to be there at the latest; absent: another looks after that.
+    turns: Option<(Arc<Turns>, Time)>,
 }
+
+/// The requests on a connection, as far as patience has to know of them.
+#[derive(Default, Debug)]
+pub(super) struct Turns {
+    /// Whether one has come since that was asked last.
+    has_come: AtomicBool,
+    /// Whether one is being answered.
+    is_answering: AtomicBool,
+}
+
+/// A request that is being answered, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Answering<'a>(&'a Turns);
 
 /// The time after which a connection is over on which nothing has moved. Connections of HTTP/2 are pinged more often.
 const SILENCE: Duration = Duration::from_secs(300);
 /// The interval at which it is looked whether anything has moved; patience may last for so much longer.
 const BEAT: Duration = Duration::from_secs(1);
+/// The time in which the head of a request comes, also of the next one on a connection: longer than proxies keep one that is idle
+/// (nginx 60 s), so that they are the ones who close it.
+const HEAD: Duration = Duration::from_secs(75);
 /// The silence after which a peer is asked whether it is there, and the time until it is asked again.
 const ALIVE: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(10)];
 
@@ -86,7 +106,7 @@ impl Patience {
     fn new(greeting: Duration, missing: usize) -> Patience {
         let ends = clock::now() + greeting;
         let wait = Box::pin(clock::sleep_until(ends));
-        Patience { ends, has_moved: false, wait, missing, is_endless: false }
+        Patience { ends, has_moved: false, wait, missing, is_endless: false, turns: None }
     }
 
     /// The peer has said so many bytes.
@@ -110,12 +130,47 @@ impl Patience {
             if std::mem::take(&mut self.has_moved) {
                 self.ends = now + SILENCE;
             }
-            if now >= self.ends {
+            if now >= self.ends || self.is_head_late(now) {
                 return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
             }
             self.wait = Box::pin(clock::sleep_until(self.ends.min(now + BEAT)));
         }
         Poll::Pending
+    }
+
+    /// Whether no request has come for so long that none will.
+    fn is_head_late(&mut self, now: Time) -> bool {
+        let Some((turns, ends)) = &mut self.turns else { return false };
+        if turns.has_gone_on() {
+            *ends = now + HEAD;
+        }
+        now >= *ends
+    }
+}
+
+// === impl Turns ===
+
+impl Turns {
+    /// A request has come.
+    pub(super) fn begin(&self) -> Answering<'_> {
+        self.is_answering.store(true, Ordering::Relaxed);
+        self.has_come.store(true, Ordering::Relaxed);
+        Answering(self)
+    }
+
+    /// Whether any has come since that was asked last, or is being answered.
+    fn has_gone_on(&self) -> bool {
+        self.has_come.swap(false, Ordering::Relaxed) || self.is_answering.load(Ordering::Relaxed)
+    }
+}
+
+// === impl Answering ===
+
+impl Drop for Answering<'_> {
+    fn drop(&mut self) {
+        self.0.is_answering.store(false, Ordering::Relaxed);
+        // The time of the next head begins with the answer.
+        self.0.has_come.store(true, Ordering::Relaxed);
     }
 }
 
@@ -167,6 +222,13 @@ impl DoorConnection {
             self.patience.renew();
         }
         self.patience.is_endless = is_endless;
+    }
+
+    /// Waits for the head of each request no longer than proxies keep a connection, by the turns that are returned.
+    pub(super) fn in_turns(&mut self) -> Arc<Turns> {
+        let turns = Arc::new(Turns::default());
+        self.patience.turns = Some((Arc::clone(&turns), clock::now() + HEAD));
+        turns
     }
 
     /// Has the kernel ask a silent peer now and then whether it is there still.
@@ -247,5 +309,28 @@ impl AsyncWrite for DoorConnection {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.bytes.inner().poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_head_of_a_request_is_waited_for_from_the_answer_before_it_on() {
+        let (turns, begins) = (Arc::new(Turns::default()), clock::now());
+        let mut patience = Patience::new(SILENCE, 0);
+        let after = |seconds: u64| begins + Duration::from_secs(seconds);
+        assert!(!patience.is_head_late(after(1_000)), "who looks after heads otherwise has them late");
+        patience.turns = Some((Arc::clone(&turns), begins + HEAD));
+        assert!(!patience.is_head_late(after(74)));
+        let answering = turns.begin();
+        assert!(
+            !patience.is_head_late(after(100)) && !patience.is_head_late(after(300)),
+            "it is being answered"
+        );
+        drop(answering);
+        assert!(!patience.is_head_late(after(310)) && !patience.is_head_late(after(384)));
+        assert!(patience.is_head_late(after(385)), "another has not come");
     }
 }

@@ -12,33 +12,40 @@ use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::middleware::AddExtension;
 use axum::response::Response;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use http::request::Parts;
 use http::{Method, Request};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use lessor_client::internals::clock;
 use lessor_proto::Time;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tower_layer::Layer as _;
 
-use super::connection::DoorConnection;
+use super::connection::{DoorConnection, Turns};
 use super::http::{Routed, check, in_time, routes};
 use super::listener::DoorListener;
 use super::peer::PeerAddress;
 use super::readiness::Readiness;
 
-/// The time in which the head of a request comes, also of the next one on a connection: longer than proxies keep one that is idle
-/// (nginx 60 s), so that they are the ones who close it.
-const HEAD: Duration = Duration::from_secs(75);
 /// The time that the first request of a connection has at the end.
 const FIRST: Duration = Duration::from_secs(1);
 /// The beginning of the paths of checks.
 const CHECK: &str = "/check/";
+
+/// The reason for which a connection ends that its peer does not end.
+enum ConversationEnd {
+    /// It is as old as it gets.
+    OfAge,
+    /// The doors end.
+    OfDoors,
+}
 
 /// The ways of the requests on a connection.
 struct Ways {
@@ -66,36 +73,40 @@ pub(super) async fn serve(mut listener: DoorListener, routed: Routed, age: Optio
 }
 
 /// Serves one connection.
-async fn converse(connection: DoorConnection, ways: Ways, readiness: Readiness, age: Option<Duration>) {
-    let ends = age.map_or(Time::MAX, |age| clock::now() + age);
-    let has_asked = watch::Sender::new(false);
+async fn converse(mut connection: DoorConnection, ways: Ways, readiness: Readiness, age: Option<Duration>) {
+    let (turns, first) = (connection.in_turns(), Notify::new());
     let service = service_fn(|request| {
-        has_asked.send_if_modified(|asked| !std::mem::replace(asked, true));
-        ways.answer(request)
+        first.notify_one();
+        ways.answer(request, &turns)
     });
-    let served = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
-        .serve_connection(TokioIo::new(connection), service);
+    let served = http1::Builder::new().serve_connection(TokioIo::new(connection), service);
     let mut served = pin!(served);
+    // Looked at when it is there, and not each time that something moves.
+    let mut end: FuturesUnordered<_> = std::iter::once(end(readiness, age)).collect();
     tokio::select! {
+        biased;
         // Errors of a peer are its own affair.
         _ = &mut served => return,
-        () = clock::sleep_until(ends) => {
-            served.as_mut().graceful_shutdown();
-            let _ = served.await;
-            return;
-        }
-        () = readiness.ended() => {}
-    }
-    // Nobody who has come before the end goes unheard: the first request may be on its way, and would be cut off.
-    let first = timeout(FIRST, async { has_asked.subscribe().wait_for(|asked| *asked).await.is_ok() });
-    tokio::select! {
-        _ = &mut served => return,
-        _ = first => {}
+        Some(end) = end.next() => match end {
+            ConversationEnd::OfAge => {}
+            // Nobody who has come before the end goes unheard: the first request may be on its way, and would be cut off.
+            ConversationEnd::OfDoors => tokio::select! {
+                _ = &mut served => return,
+                _ = timeout(FIRST, first.notified()) => {}
+            },
+        },
     }
     served.as_mut().graceful_shutdown();
     let _ = served.await;
+}
+
+/// The end of a connection that its peer does not end.
+async fn end(readiness: Readiness, age: Option<Duration>) -> ConversationEnd {
+    let ends = age.map_or(Time::MAX, |age| clock::now() + age);
+    tokio::select! {
+        () = clock::sleep_until(ends) => ConversationEnd::OfAge,
+        () = readiness.ended() => ConversationEnd::OfDoors,
+    }
 }
 
 // === impl Ways ===
@@ -106,7 +117,8 @@ impl Ways {
         Ways { routed, peer, routes }
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+    async fn answer(&self, request: Request<Incoming>, turns: &Turns) -> Result<Response<Body>, Infallible> {
+        let _answering = turns.begin();
         let (head, body) = request.into_parts();
         match straight(&head).filter(|_| self.routed.admits(self.peer)) {
             Some(set) => {
