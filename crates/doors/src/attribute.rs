@@ -29,6 +29,12 @@ pub enum Attribute {
     RemoteAddress(Option<u8>),
     /// The bytes of the body, as the request says them.
     ContentLength,
+    /// The number of the user at the other end of a socket of the file system.
+    PeerUser,
+    /// The path of the program there.
+    PeerProgram,
+    /// The identity in the certificate that the peer has shown.
+    PeerIdentity,
     /// An entry of a descriptor, or a value by that name that a program gives.
     Entry(Box<str>),
 }
@@ -40,7 +46,7 @@ pub trait Attributes {
 }
 
 const NAMES: &str = "method, path, host, scheme, query.NAME, header.NAME, cookie.NAME, authenticated, remote_address, \
-                     remote_address/BITS, content_length or entry.NAME";
+                     remote_address/BITS, content_length, peer.uid, peer.exe, san or entry.NAME";
 
 // === impl Attribute ===
 
@@ -59,6 +65,9 @@ impl Attribute {
             "authenticated" => Attribute::Authenticated,
             "remote_address" => Attribute::RemoteAddress(None),
             "content_length" => Attribute::ContentLength,
+            "peer.uid" => Attribute::PeerUser,
+            "peer.exe" => Attribute::PeerProgram,
+            "san" => Attribute::PeerIdentity,
             _ => {
                 if let Some(bits) = name.strip_prefix("remote_address/") {
                     let bits = bits.parse().ok().filter(|bits| (1..=128).contains(bits));
@@ -78,6 +87,12 @@ impl Attribute {
                 }
             }
         })
+    }
+
+    /// Whether the connection shows it, and no request says it.
+    #[must_use]
+    pub fn is_shown(&self) -> bool {
+        matches!(self, Attribute::PeerUser | Attribute::PeerProgram | Attribute::PeerIdentity)
     }
 
     /// The name of a descriptor's entry that holds it, or of a value that a program gives.
@@ -119,6 +134,9 @@ impl fmt::Display for Attribute {
             Attribute::RemoteAddress(None) => f.write_str("remote_address"),
             Attribute::RemoteAddress(Some(bits)) => write!(f, "remote_address/{bits}"),
             Attribute::ContentLength => f.write_str("content_length"),
+            Attribute::PeerUser => f.write_str("peer.uid"),
+            Attribute::PeerProgram => f.write_str("peer.exe"),
+            Attribute::PeerIdentity => f.write_str("san"),
             Attribute::Entry(name) => write!(f, "entry.{name}"),
         }
     }
@@ -146,9 +164,17 @@ mod tests {
 
     #[test]
     fn attributes_have_names() {
-        for name in
-            ["method", "path", "query.q", "header.x-tenant", "cookie.id", "remote_address/24", "entry.user"]
-        {
+        for name in [
+            "method",
+            "path",
+            "query.q",
+            "header.x-tenant",
+            "cookie.id",
+            "remote_address/24",
+            "peer.uid",
+            "san",
+            "entry.user",
+        ] {
             assert_eq!(Attribute::new(name).unwrap().to_string(), name);
         }
         assert_eq!(Attribute::new("header.X-Tenant").unwrap().to_string(), "header.x-tenant");

@@ -13,6 +13,7 @@ use crate::grant::{Grant, GrantKey, GrantedHits, LimitMark};
 use crate::malformed::Malformed;
 use crate::reader::{Hits, Reader};
 use crate::rules::{Charge, FieldKind, Matcher, RuleSet};
+use crate::shown::ShownPeer;
 
 /// A request of a program, as JSON.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
@@ -79,8 +80,8 @@ pub struct WebAnswer {
     pub body: String,
 }
 
-/// Attributes of a program's request.
-struct Given<'a>(&'a BTreeMap<String, String>);
+/// Attributes of a program's request, and of its connection.
+struct Given<'a>(&'a BTreeMap<String, String>, &'a ShownPeer);
 
 // === impl ProgramRequest ===
 
@@ -91,19 +92,19 @@ impl Default for ProgramRequest {
 }
 
 impl ProgramRequest {
-    /// The call that it is in `set`, for so many hits.
+    /// The call that it is in `set` when `peer` makes it, for so many hits.
     ///
     /// # Errors
     /// See [`Malformed`].
-    pub fn call<'b>(&self, set: &'b RuleSet, hits: u64) -> Result<Call<'b>, Malformed> {
-        call(set, &Given(&self.attributes), if self.look { 0 } else { hits })
+    pub fn call<'b>(&self, set: &'b RuleSet, hits: u64, peer: &ShownPeer) -> Result<Call<'b>, Malformed> {
+        call(set, &Given(&self.attributes, peer), if self.look { 0 } else { hits })
     }
 }
 
 impl Attributes for Given<'_> {
     fn value(&self, attribute: &Attribute) -> Option<Cow<'_, str>> {
-        let raw = self.0.get(&*attribute.entry())?;
-        Some(attribute.of_entry(raw))
+        let said = || self.0.get(&*attribute.entry()).map(|raw| attribute.of_entry(raw));
+        if attribute.is_shown() { self.1.value(attribute) } else { said() }
     }
 }
 

@@ -18,4 +18,5 @@ pub mod rls;
 pub mod rules;
 #[cfg(feature = "shell")]
 pub mod shell;
+pub mod shown;
 pub mod web;

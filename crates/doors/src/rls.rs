@@ -12,6 +12,7 @@ use crate::claim::Call;
 pub use crate::malformed::Malformed;
 use crate::reader::{Hits, Reader};
 use crate::rules::{Rule, RuleBook};
+use crate::shown::ShownPeer;
 
 mod descriptors;
 pub mod json;
@@ -59,12 +60,13 @@ impl Default for Bounds {
     }
 }
 
-/// Reads a request.
+/// Reads a request of a peer.
 ///
 /// # Errors
 /// See [`Malformed`].
 pub fn read<'b>(
     request: &RateLimitRequest,
+    peer: &ShownPeer,
     book: &'b RuleBook,
     bounds: Bounds,
 ) -> Result<Heard<'b>, Malformed> {
@@ -86,7 +88,7 @@ pub fn read<'b>(
     for (place, descriptor) in request.descriptors.iter().enumerate() {
         let hits = descriptor.hits_addend.unwrap_or(u64::from(request.hits_addend.max(1)));
         let hits = Hits { hits, is_negative: descriptor.is_negative_hits, descriptor: place };
-        met.push(reader.descriptor(descriptor, hits, &mut rules)?);
+        met.push(reader.descriptor(descriptor, peer, hits, &mut rules)?);
     }
     replace(&rules, &mut reader.call, &mut met);
     Ok(Heard { call: Some(reader.call), met })

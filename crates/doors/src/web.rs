@@ -15,6 +15,7 @@ use ipnet::IpNet;
 
 use crate::attribute::{Attribute, Attributes, masked};
 use crate::malformed::Malformed;
+use crate::shown::ShownPeer;
 
 mod path;
 
@@ -38,17 +39,20 @@ pub struct Trusted {
 
 /// The peer that has sent a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct WebPeer {
+pub struct WebPeer<'a> {
     /// The address; absent: it came over a socket of this machine's file system.
     pub address: Option<IpAddr>,
     /// Whether it has shown a certificate that is believed, and is trusted for it.
     pub is_certified: bool,
+    /// What its connection shows.
+    pub shown: &'a ShownPeer,
 }
 
 /// A request of a client, as a proxy forwards it.
 #[derive(Clone, Debug)]
 pub struct WebRequest<'a> {
     headers: &'a HeaderMap,
+    shown: &'a ShownPeer,
     is_trusted: bool,
     method: Cow<'a, str>,
     path: Option<Cow<'a, str>>,
@@ -135,13 +139,14 @@ impl<'a> WebRequest<'a> {
     /// When a field stands there twice, is no text, or too long.
     pub fn read(
         (method, headers): (&'a Method, &'a HeaderMap),
-        WebPeer { address: peer, is_certified }: WebPeer,
+        WebPeer { address: peer, is_certified, shown }: WebPeer<'a>,
         forwarded: Forwarded,
         trusted: &Trusted,
     ) -> Result<WebRequest<'a>, Malformed> {
         let own = Cow::Borrowed(method.as_str());
         let mut request = WebRequest {
             headers,
+            shown,
             is_trusted: is_certified || trusted.contains(peer),
             method: own,
             path: None,
@@ -230,6 +235,9 @@ impl Attributes for WebRequest<'_> {
                 })
             }),
             Attribute::ContentLength => self.content_length.map(Cow::Borrowed),
+            Attribute::PeerUser | Attribute::PeerProgram | Attribute::PeerIdentity => {
+                self.shown.value(attribute)
+            }
             Attribute::Entry(_) => None,
         }
     }
@@ -282,6 +290,7 @@ fn parameter<'q>(query: &'q str, name: &str) -> Option<Cow<'q, str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shown::NOBODY;
 
     fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
         fields.iter().map(|&(name, value)| (HeaderName::from_static(name), value.parse().unwrap())).fold(
@@ -303,7 +312,7 @@ mod tests {
         let trusted = Trusted::new(vec!["10.0.0.0/8".parse().unwrap()]);
         let request = WebRequest::read(
             (&Method::GET, &headers),
-            WebPeer { address: peer.parse().ok(), is_certified: false },
+            WebPeer { address: peer.parse().ok(), is_certified: false, shown: &NOBODY },
             forwarded,
             &trusted,
         );

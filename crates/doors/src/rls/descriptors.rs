@@ -10,6 +10,7 @@ use crate::claim::Mode;
 use crate::malformed::Malformed;
 use crate::reader::{Hits, KeyValues, Reader};
 use crate::rules::{Matcher, Rule, TimeUnit, Window};
+use crate::shown::ShownPeer;
 
 /// The rules that descriptors meet, each with the place of the descriptor.
 pub(super) type RulesMet<'b> = Vec<(usize, &'b Rule)>;
@@ -17,10 +18,11 @@ pub(super) type RulesMet<'b> = Vec<(usize, &'b Rule)>;
 // === impl Reader ===
 
 impl<'b> Reader<'b> {
-    /// The claims of a descriptor.
+    /// The claims of a descriptor that a peer has sent.
     pub(super) fn descriptor(
         &mut self,
         descriptor: &RateLimitDescriptor,
+        peer: &ShownPeer,
         hits: Hits,
         rules: &mut RulesMet<'b>,
     ) -> Result<Met, Malformed> {
@@ -39,7 +41,7 @@ impl<'b> Reader<'b> {
                 self.rule(rule, &values, hits);
                 Ok(met(rule))
             }
-            Matcher::Table(table) => match self.attributes(table, &Entries(descriptor), hits)? {
+            Matcher::Table(table) => match self.attributes(table, &Entries(descriptor, peer), hits)? {
                 true => Ok(Met::Limits),
                 false => Ok(Met::Nothing),
             },
@@ -109,13 +111,16 @@ fn window(brought: &RateLimitOverride) -> Option<Window> {
     Some(Window { unit, multiplier: brought.unit_multiplier.unwrap_or(1).max(1) })
 }
 
-/// The entries of a descriptor as attributes.
-struct Entries<'a>(&'a RateLimitDescriptor);
+/// The entries of a descriptor as attributes, and those of the connection.
+struct Entries<'a>(&'a RateLimitDescriptor, &'a ShownPeer);
 
 // === impl Entries ===
 
 impl Attributes for Entries<'_> {
     fn value(&self, attribute: &Attribute) -> Option<Cow<'_, str>> {
+        if attribute.is_shown() {
+            return self.1.value(attribute);
+        }
         let name = attribute.entry();
         let entry = self.0.entries.iter().find(|entry| entry.key == name)?;
         Some(attribute.of_entry(&entry.value))

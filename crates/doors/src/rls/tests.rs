@@ -6,6 +6,7 @@ use super::*;
 use crate::claim::{Answered, CallAnswer, Mode, Overall, Standing, Verdict};
 use crate::rules::document::DoorsFile;
 use crate::rules::ratelimit::join;
+use crate::shown::NOBODY;
 use lessor_envoy_proto::{
     Code, DescriptorStatus, Entry, RateLimit, RateLimitDescriptor, RateLimitOverride, RateLimitUnit, Unit,
 };
@@ -49,7 +50,7 @@ fn request(domain: &str, descriptors: &[RateLimitDescriptor]) -> RateLimitReques
 /// The claims of a request: resource, key, hits and mode.
 fn claims(request: &RateLimitRequest) -> Vec<(String, u64, Mode)> {
     let book = book();
-    let heard = read(request, &book, Bounds::default()).unwrap_or_else(|fault| panic!("{fault}"));
+    let heard = read(request, &NOBODY, &book, Bounds::default()).unwrap_or_else(|fault| panic!("{fault}"));
     let claims = heard.call.map(|call| call.claims).unwrap_or_default();
     claims
         .iter()
@@ -102,7 +103,7 @@ fn a_policy_that_is_replaced_is_not_asked() {
     let both = request("mongo", &[descriptor(&[("database", "x")]), descriptor(&[("best", "y")])]);
     assert_eq!(claims(&both), [("rl/mongo/best|0:y".to_owned(), 1, Mode::Firm)]);
     let book = book();
-    let heard = read(&both, &book, Bounds::default()).unwrap();
+    let heard = read(&both, &NOBODY, &book, Bounds::default()).unwrap();
     assert_eq!(heard.met, [Met::Nothing, Met::Limits]);
 }
 
@@ -118,7 +119,7 @@ fn a_limit_that_a_request_brings_has_to_be_allowed() {
     );
     assert_eq!(claims(&with(5, RateLimitUnit::Second, Some(30)))[0].0, "rl/edge|o:5/30:k,v,l,");
     let book = book();
-    let fault = |request| read(&request, &book, Bounds::default()).unwrap_err().to_string();
+    let fault = |request| read(&request, &NOBODY, &book, Bounds::default()).unwrap_err().to_string();
     assert_eq!(
         fault(with(6, RateLimitUnit::Hour, None)),
         "descriptors[0].limit is 6 in 1h; wanted 1000/1m or 5/30s"
@@ -171,10 +172,10 @@ fn what_is_malformed_is_refused_with_what_was_found_and_what_is_wanted() {
             "content_length is \"nan\"; wanted a whole number",
         ),
     ] {
-        assert_eq!(read(&request, &book, Bounds::default()).unwrap_err().to_string(), wanted);
+        assert_eq!(read(&request, &NOBODY, &book, Bounds::default()).unwrap_err().to_string(), wanted);
     }
     let widest = request("mongo", &vec![descriptor(&[(&long(256)[..], &long(1_024)[..]); 16]); 64]);
-    assert!(read(&widest, &book, Bounds::default()).is_ok());
+    assert!(read(&widest, &NOBODY, &book, Bounds::default()).is_ok());
 }
 
 fn answered(verdict: Verdict, remaining: u32, millis: u64) -> Answered {
@@ -194,7 +195,7 @@ fn an_answer_has_a_status_for_each_descriptor_and_says_which_limit_is_nearest() 
             descriptor(&[("shadow", "x")]),
         ],
     );
-    let heard = read(&ask, &book, Bounds::default()).unwrap();
+    let heard = read(&ask, &NOBODY, &book, Bounds::default()).unwrap();
     let answer = CallAnswer {
         overall: Overall::Refused,
         claims: smallvec![answered(over, 0, 1_200), answered(over, 0, 900)],
@@ -223,7 +224,7 @@ fn an_answer_has_a_status_for_each_descriptor_and_says_which_limit_is_nearest() 
     assert_eq!(heard.response(&unknown), None);
 
     let edge = request("edge", &[descriptor(&[("path", "/api/"), ("remote_address", "::1")])]);
-    let heard = read(&edge, &book, Bounds::default()).unwrap();
+    let heard = read(&edge, &NOBODY, &book, Bounds::default()).unwrap();
     let within = smallvec![answered(Verdict::Within, 90, 1), answered(Verdict::Within, 7, 60_000)];
     let response = heard.response(&CallAnswer { overall: Overall::Granted, claims: within }).unwrap();
     let limit = response.statuses[0].current_limit.clone().unwrap();
@@ -265,7 +266,7 @@ fn messages_are_read_from_json_and_written_as_such() {
     }
     let book = book();
     let ask = request("mongo", &[descriptor(&[("database", "users")]), descriptor(&[("x", "")])]);
-    let heard = super::read(&ask, &book, Bounds::default()).unwrap();
+    let heard = super::read(&ask, &NOBODY, &book, Bounds::default()).unwrap();
     let over = Verdict::Over { retry_after: Some(Duration::from_secs(34)) };
     let answer = CallAnswer { overall: Overall::Refused, claims: smallvec![answered(over, 0, 34_000)] };
     assert_eq!(
@@ -280,7 +281,7 @@ fn what_was_decided_is_said_as_metadata_where_the_set_says_so() {
     let doors = DoorsFile::parse("doors.yaml", file).unwrap_or_else(|faults| panic!("{faults}"));
     let book = join(doors, &[]).unwrap();
     let ask = request("own", &[descriptor(&[("k", "v")])]);
-    let heard = read(&ask, &book, Bounds::default()).unwrap();
+    let heard = read(&ask, &NOBODY, &book, Bounds::default()).unwrap();
     let said = |verdict, overall| {
         let claims = smallvec![answered(verdict, 0, 34_000), answered(Verdict::Within, 20, 90_000)];
         json::response(&heard.response(&CallAnswer { overall, claims }).unwrap())

@@ -19,14 +19,14 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
-use super::peer::PeerAddress;
+use super::peer::ConnectedPeer;
 
 /// A connection, and the place that it takes until it is dropped.
 #[derive(Debug)]
 pub(super) struct DoorConnection {
     bytes: DoorBytes,
     patience: Patience,
-    peer: PeerAddress,
+    peer: ConnectedPeer,
     _place: ConnectionPlace,
 }
 
@@ -206,14 +206,14 @@ impl DoorConnection {
     pub(super) fn new(
         bytes: DoorBytes,
         (greeting, missing): (Duration, usize),
-        peer: PeerAddress,
+        peer: ConnectedPeer,
         place: ConnectionPlace,
     ) -> DoorConnection {
         DoorConnection { bytes, patience: Patience::new(greeting, missing), peer, _place: place }
     }
 
-    pub(super) fn peer(&self) -> PeerAddress {
-        self.peer
+    pub(super) fn peer(&self) -> &ConnectedPeer {
+        &self.peer
     }
 
     /// Bears any silence from here on, or no longer than others'.
@@ -257,10 +257,10 @@ impl DoorConnection {
 }
 
 impl Connected for DoorConnection {
-    type ConnectInfo = PeerAddress;
+    type ConnectInfo = ConnectedPeer;
 
-    fn connect_info(&self) -> PeerAddress {
-        self.peer
+    fn connect_info(&self) -> ConnectedPeer {
+        self.peer.clone()
     }
 }
 

@@ -31,7 +31,7 @@ use tower_layer::Layer as _;
 use super::connection::{DoorConnection, Turns};
 use super::http::{Routed, check, in_time, routes};
 use super::listener::DoorListener;
-use super::peer::PeerAddress;
+use super::peer::ConnectedPeer;
 use super::readiness::Readiness;
 
 /// The time that the first request of a connection has at the end.
@@ -50,8 +50,8 @@ enum ConversationEnd {
 /// The ways of the requests on a connection.
 struct Ways {
     routed: Routed,
-    peer: PeerAddress,
-    routes: TowerToHyperService<AddExtension<Router, ConnectInfo<PeerAddress>>>,
+    peer: ConnectedPeer,
+    routes: TowerToHyperService<AddExtension<Router, ConnectInfo<ConnectedPeer>>>,
 }
 
 /// Serves HTTP/1 until it ends, each connection no longer than until it has that age. Requests under way are answered.
@@ -62,7 +62,7 @@ pub(super) async fn serve(mut listener: DoorListener, routed: Routed, age: Optio
         tokio::select! {
             () = &mut ended => break,
             connection = listener.accept() => {
-                let ways = Ways::new(routed.clone(), connection.peer(), router.clone());
+                let ways = Ways::new(routed.clone(), connection.peer().clone(), router.clone());
                 connections.spawn(converse(connection, ways, routed.readiness.clone(), age));
             }
             Some(_) = connections.join_next() => {}
@@ -112,19 +112,19 @@ async fn end(readiness: Readiness, age: Option<Duration>) -> ConversationEnd {
 // === impl Ways ===
 
 impl Ways {
-    fn new(routed: Routed, peer: PeerAddress, router: Router) -> Ways {
-        let routes = TowerToHyperService::new(axum::Extension(ConnectInfo(peer)).layer(router));
+    fn new(routed: Routed, peer: ConnectedPeer, router: Router) -> Ways {
+        let routes = TowerToHyperService::new(axum::Extension(ConnectInfo(peer.clone())).layer(router));
         Ways { routed, peer, routes }
     }
 
     async fn answer(&self, request: Request<Incoming>, turns: &Turns) -> Result<Response<Body>, Infallible> {
         let _answering = turns.begin();
         let (head, body) = request.into_parts();
-        match straight(&head).filter(|_| self.routed.admits(self.peer)) {
+        match straight(&head).filter(|_| self.routed.admits(self.peer.address)) {
             Some(set) => {
                 // Nobody reads it.
                 drop(body);
-                let answer = check(&self.routed, self.peer, set, (&head.method, &head.headers));
+                let answer = check(&self.routed, &self.peer, set, (&head.method, &head.headers));
                 Ok(in_time(answer).await)
             }
             None => Box::pin(self.routes.call(Request::from_parts(head, body))).await,

@@ -17,14 +17,14 @@ use lessor_envoy_proto::Code;
 use tokio::time::timeout;
 
 use super::figures::{AnswerLabel, DoorKind};
-use super::peer::PeerAddress;
+use super::peer::{ConnectedPeer, PeerAddress};
 use super::readiness::Readiness;
 use super::rls::RlsOutcome;
 use super::{Asked, Doors};
 use crate::check::{ProgramRequest, Settlement, WebAnswer};
 use crate::malformed::Malformed;
 use crate::rls::json;
-use crate::web::{WebPeer, WebRequest};
+use crate::web::WebRequest;
 
 /// The bytes that a body may have.
 const BODY_BYTES: usize = 64 << 10;
@@ -88,7 +88,7 @@ pub(super) async fn in_time(answer: impl Future<Output = Response>) -> Response 
 
 /// The answer to a peer that has shown a certificate where that is wanted, or is a probe.
 async fn certified(State(routed): State<Routed>, request: Request, next: Next) -> Response {
-    let peer = request.extensions().get::<ConnectInfo<PeerAddress>>().map(|info| info.0);
+    let peer = request.extensions().get::<ConnectInfo<ConnectedPeer>>().map(|info| info.0.address);
     let is_admitted = peer.map_or(!routed.requires_certificates, |peer| routed.admits(peer));
     if !is_admitted && !PROBES.contains(&request.uri().path()) {
         return (StatusCode::FORBIDDEN, "no certificate was shown; wanted one of --tls-client-ca\n")
@@ -100,18 +100,18 @@ async fn certified(State(routed): State<Routed>, request: Request, next: Next) -
 /// The check of a proxy, as the routes find it.
 async fn routed_check(
     State(routed): State<Routed>,
-    ConnectInfo(peer): ConnectInfo<PeerAddress>,
+    ConnectInfo(peer): ConnectInfo<ConnectedPeer>,
     Path(set): Path<String>,
     method: Method,
     headers: HeaderMap,
 ) -> Response {
-    check(&routed, peer, &set, (&method, &headers)).await
+    check(&routed, &peer, &set, (&method, &headers)).await
 }
 
 /// The check of a proxy in the set of that name. Its body is not read, nor its own query.
 pub(super) async fn check(
     routed: &Routed,
-    peer: PeerAddress,
+    peer: &ConnectedPeer,
     set: &str,
     said: (&Method, &HeaderMap),
 ) -> Response {
@@ -119,12 +119,11 @@ pub(super) async fn check(
     let rules = doors.in_force.load_full();
     let Some(set) = rules.book().set(set) else { return no_set(doors, DoorKind::Check, set) };
     let forwarded = set.manner.forwarded;
-    let at = WebPeer { address: peer.address, is_certified: peer.is_certified };
-    let request = match WebRequest::read(said, at, forwarded, &rules.book().trusted) {
+    let request = match WebRequest::read(said, peer.web(), forwarded, &rules.book().trusted) {
         Ok(request) => request,
         Err(fault) => return malformed(doors, DoorKind::Check, &fault),
     };
-    match doors.check(&rules, set, &request, peer).await {
+    match doors.check(&rules, set, &request, peer.address).await {
         Ok(answer) => answer.into_response(),
         Err(fault) => malformed(doors, DoorKind::Check, &fault),
     }
@@ -133,13 +132,13 @@ pub(super) async fn check(
 /// The call of a program.
 async fn program(
     State(routed): State<Routed>,
-    ConnectInfo(peer): ConnectInfo<PeerAddress>,
+    ConnectInfo(peer): ConnectInfo<ConnectedPeer>,
     Path(set): Path<String>,
     body: Bytes,
 ) -> Response {
     let doors = &routed.doors;
     let rules = doors.in_force.load_full();
-    if !peer.is_trusted(&rules.book().trusted) {
+    if !peer.address.is_trusted(&rules.book().trusted) {
         return stranger();
     }
     let Some(set) = rules.book().set(&set) else { return no_set(doors, DoorKind::Program, &set) };
@@ -147,7 +146,7 @@ async fn program(
         Ok(request) => request,
         Err(fault) => return unreadable(doors, &fault),
     };
-    match doors.program(&rules, set, &request, peer).await {
+    match doors.program(&rules, set, &request, &peer).await {
         Ok((status, answer)) => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             (status, axum::Json(answer)).into_response()
@@ -159,11 +158,11 @@ async fn program(
 /// The settlement of a grant.
 async fn settle(
     State(routed): State<Routed>,
-    ConnectInfo(peer): ConnectInfo<PeerAddress>,
+    ConnectInfo(peer): ConnectInfo<ConnectedPeer>,
     body: Bytes,
 ) -> Response {
     let doors = &routed.doors;
-    if !peer.is_trusted(&doors.in_force.load().book().trusted) {
+    if !peer.address.is_trusted(&doors.in_force.load().book().trusted) {
         return stranger();
     }
     let settlement: Settlement = match serde_json::from_slice(&body) {
@@ -179,7 +178,7 @@ async fn settle(
 /// The request of the rate limit service as JSON.
 async fn rate_limit(
     State(routed): State<Routed>,
-    ConnectInfo(peer): ConnectInfo<PeerAddress>,
+    ConnectInfo(peer): ConnectInfo<ConnectedPeer>,
     body: Bytes,
 ) -> Response {
     let doors = &routed.doors;
@@ -187,7 +186,10 @@ async fn rate_limit(
         Ok(request) => request,
         Err(fault) => return unreadable(doors, &fault),
     };
-    match doors.rate_limit(&request, Asked { door: DoorKind::Json, timeout: None, peer }).await {
+    match doors
+        .rate_limit(&request, peer.shown(), Asked { door: DoorKind::Json, timeout: None, peer: peer.address })
+        .await
+    {
         RlsOutcome::Answer(response) => {
             let status = match response.overall_code() {
                 Code::Ok => StatusCode::OK,
@@ -225,11 +227,11 @@ async fn ready(State(routed): State<Routed>) -> (StatusCode, String) {
 /// The page that says how the doors fare. It names keys, which only those may see who are trusted.
 async fn status(
     State(routed): State<Routed>,
-    ConnectInfo(peer): ConnectInfo<PeerAddress>,
+    ConnectInfo(peer): ConnectInfo<ConnectedPeer>,
     RawQuery(query): RawQuery,
 ) -> Response {
     let doors = &routed.doors;
-    if !peer.is_trusted(&doors.in_force.load().book().trusted) {
+    if !peer.address.is_trusted(&doors.in_force.load().book().trusted) {
         return stranger();
     }
     let page = doors.status(routed.readiness.is_serving());

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::Doors;
 use super::connection::{ConnectionPlace, DoorBytes, DoorConnection};
-use super::peer::PeerAddress;
+use super::peer::ConnectedPeer;
 use super::tls::PortTls;
 
 #[cfg(test)]
@@ -126,13 +126,13 @@ impl DoorListener {
                 arrived = arrives => arrived,
             };
             let (stream, peer) = match arrival {
-                Arrival::Tcp(stream, address) => (Ok(stream), PeerAddress::at(address)),
+                Arrival::Tcp(stream, address) => (Ok(stream), ConnectedPeer::at(address)),
                 Arrival::Unix(stream) => {
-                    let user = stream.peer_cred().ok().map(|peer| peer.uid());
-                    (Err(stream), PeerAddress { user, ..PeerAddress::default() })
+                    let peer = ConnectedPeer::beside(&stream);
+                    (Err(stream), peer)
                 }
             };
-            let Some(strangers) = self.place_of_stranger(peer.address) else {
+            let Some(strangers) = self.place_of_stranger(peer.address.address) else {
                 self.doors.figures.turned_away();
                 continue;
             };
@@ -150,20 +150,23 @@ impl DoorListener {
     }
 
     /// Begins a handshake.
-    fn shake(&mut self, stream: TcpStream, tls: PortTls, (peer, place): (PeerAddress, ConnectionPlace)) {
+    fn shake(&mut self, stream: TcpStream, tls: PortTls, (peer, place): (ConnectedPeer, ConnectionPlace)) {
         let (greeting, preface, doors) = (self.greeting, self.preface, Arc::clone(&self.doors));
         self.handshakes.spawn(async move {
             let shaken = timeout(greeting, tls.shake(stream)).await;
             match shaken.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into())) {
-                Ok((stream, is_certified)) => {
-                    let peer = PeerAddress { is_certified, ..peer };
-                    let place = if is_certified { place.of_a_known_peer() } else { place };
+                Ok(stream) => {
+                    let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+                    let (peer, place) = match certificate {
+                        Some(certificate) => (peer.certified(certificate), place.of_a_known_peer()),
+                        None => (peer, place),
+                    };
                     let bytes = DoorBytes::Tls(Box::new(stream));
                     Some(DoorConnection::new(bytes, (greeting, preface), peer, place))
                 }
                 Err(fault) => {
                     doors.figures.tls.handshakes_failed.inc();
-                    tracing::debug!(address = ?peer.address, %fault, "handshake failed");
+                    tracing::debug!(address = ?peer.address.address, %fault, "handshake failed");
                     None
                 }
             }

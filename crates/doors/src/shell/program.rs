@@ -6,7 +6,7 @@ use lessor_client::internals::clock;
 
 use super::figures::DoorKind;
 use super::in_force::InForce;
-use super::peer::PeerAddress;
+use super::peer::{ConnectedPeer, PeerAddress};
 use super::{Asked, Doors};
 use crate::check::{self, ProgramAnswer, ProgramRequest, Settlement, WebAnswer};
 use crate::claim::{Ask, Leases, Overall};
@@ -47,18 +47,18 @@ impl Doors {
         rules: &InForce,
         set: &RuleSet,
         request: &ProgramRequest,
-        peer: PeerAddress,
+        peer: &ConnectedPeer,
     ) -> Result<(u16, ProgramAnswer), Malformed> {
         let mut hits = request.hits;
-        let mut call = request.call(set, hits)?;
-        let asked = Asked { door: DoorKind::Program, timeout: None, peer };
+        let mut call = request.call(set, hits, peer.shown())?;
+        let asked = Asked { door: DoorKind::Program, timeout: None, peer: peer.address };
         let (mut answer, _) = self.decide(rules, &call, asked).await;
         let fewer = request.min.filter(|&min| min < hits && !request.look && !call.claims.is_empty());
         if let (Overall::Refused, Some(min)) = (answer.overall, fewer) {
             let left =
                 call.claims.iter().map(|claim| rules.at_hand(claim.limit, &claim.key)).min().unwrap_or(0);
             hits = u64::from(left).min(hits).max(min).max(1);
-            call = request.call(set, hits)?;
+            call = request.call(set, hits, peer.shown())?;
             let asked = Asked { timeout: Some(Duration::ZERO), ..asked };
             answer = self.decide(rules, &call, asked).await.0;
         }

@@ -14,9 +14,11 @@ use tonic::{Request, Response, Status};
 use tower_layer::{Layer, layer_fn};
 
 use super::figures::{AnswerLabel, DoorKind};
+use super::peer::{ConnectedPeer, PeerAddress};
 use super::{Asked, Doors};
 use crate::claim::{CallAnswer, Overall};
 use crate::rls::{Malformed, read, timeout};
+use crate::shown::{NOBODY, ShownPeer};
 
 /// The bytes that a message may have.
 const MESSAGE_BYTES: usize = 64 << 10;
@@ -62,9 +64,11 @@ impl RateLimitService for RlsService {
         request: Request<RateLimitRequest>,
     ) -> Result<Response<RateLimitResponse>, Status> {
         let timeout = request.metadata().get("grpc-timeout").and_then(|text| timeout(text.to_str().ok()?));
-        let peer = request.extensions().get().copied().unwrap_or_default();
-        let asked = Asked { door: DoorKind::Rls, timeout, peer };
-        match self.0.rate_limit(request.get_ref(), asked).await {
+        let peer: Option<&ConnectedPeer> = request.extensions().get();
+        let (address, shown) =
+            peer.map_or((PeerAddress::default(), &NOBODY), |peer| (peer.address, peer.shown()));
+        let asked = Asked { door: DoorKind::Rls, timeout, peer: address };
+        match self.0.rate_limit(request.get_ref(), shown, asked).await {
             RlsOutcome::Answer(response) => Ok(Response::new(response)),
             RlsOutcome::NoLease(why) => Err(Status::unavailable(why)),
             RlsOutcome::Malformed(fault) => Err(Status::invalid_argument(fault.to_string())),
@@ -105,9 +109,14 @@ impl Service<http::Request<Body>> for RlsSwitch {
 
 impl Doors {
     /// Answers a request of the service.
-    pub(super) async fn rate_limit(&self, request: &RateLimitRequest, asked: Asked) -> RlsOutcome {
+    pub(super) async fn rate_limit(
+        &self,
+        request: &RateLimitRequest,
+        peer: &ShownPeer,
+        asked: Asked,
+    ) -> RlsOutcome {
         let rules = self.in_force.load_full();
-        let heard = match read(request, rules.book(), self.bounds) {
+        let mut heard = match read(request, peer, rules.book(), self.bounds) {
             Ok(heard) => heard,
             Err(fault) => {
                 self.figures.request(asked.door, "", AnswerLabel::Malformed);

@@ -106,14 +106,12 @@ impl DoorTls {
 // === impl PortTls ===
 
 impl PortTls {
-    /// Shakes hands. Returns whether the peer has shown a certificate, which is then one that is believed.
-    pub(super) async fn shake(&self, stream: TcpStream) -> io::Result<(TlsStream<TcpStream>, bool)> {
+    /// Shakes hands. If the peer has shown a certificate, it is one that is believed.
+    pub(super) async fn shake(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         let config = match self {
             PortTls::Rls(tls) => Arc::clone(&tls.renewed.current().rls),
             PortTls::Http(tls) => Arc::clone(&tls.renewed.current().http),
         };
-        let stream = TlsAcceptor::from(config).accept(stream).await?;
-        let is_certified = stream.get_ref().1.peer_certificates().is_some_and(|chain| !chain.is_empty());
-        Ok((stream, is_certified))
+        TlsAcceptor::from(config).accept(stream).await
     }
 }

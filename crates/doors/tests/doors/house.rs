@@ -1,6 +1,6 @@
 //! A server of Lessor with the templates of some rules, and doors with those rules.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use lessor_proto::Epoch;
 use lessor_server::node::NodeConfig;
 use lessor_server::shell::source;
 use lessor_server::shell::{Server, ServerOptions};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
 use tonic::transport::Channel;
 
 /// A server and its doors.
@@ -28,7 +28,7 @@ pub(crate) struct House {
     listening: Listening,
     client: Client,
     server: Server,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 /// Rules of the rate limit service whose answers wait for long, so that no test depends on how fast a lease comes.
@@ -68,7 +68,14 @@ impl House {
         let rls = listening.open_rls(&anywhere).await.expect("a port").to_string();
         let http = listening.open_http(&anywhere).await.expect("a port").to_string();
         let rls = connect(&rls).await;
-        House { doors, rls, http, listening, client, server, _directory: directory }
+        House { doors, rls, http, listening, client, server, directory }
+    }
+
+    /// Opens a door for HTTP at a socket of the file system.
+    pub(crate) async fn open_beside(&mut self) -> PathBuf {
+        let path = self.directory.path().join("http.sock");
+        self.listening.open_http(&DoorAddress::Path(path.clone())).await.expect("a socket");
+        path
     }
 
     pub(crate) async fn close(self) {
@@ -109,7 +116,15 @@ pub(crate) struct Answer {
 
 /// Sends bytes as they are, and reads until the connection is closed.
 pub(crate) async fn raw(address: &str, request: &[u8]) -> Answer {
-    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    converse(TcpStream::connect(address).await.expect("a connection"), request).await
+}
+
+/// The same over a socket of the file system.
+pub(crate) async fn raw_beside(path: &Path, request: &[u8]) -> Answer {
+    converse(UnixStream::connect(path).await.expect("a connection"), request).await
+}
+
+async fn converse(mut stream: impl AsyncRead + AsyncWrite + Unpin, request: &[u8]) -> Answer {
     stream.write_all(request).await.expect("it takes them");
     let mut text = Vec::new();
     soon(stream.read_to_end(&mut text)).await.expect("an answer");
