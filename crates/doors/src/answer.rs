@@ -18,7 +18,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use crate::claim::{Answered, Call, CallAnswer, Claim, Mode, Overall, Verdict};
-use crate::rules::{FieldKind, TimeUnit};
+use crate::rules::{FieldKind, LimitKind, TimeUnit};
 
 /// The type of the body of a denial.
 pub const PROBLEM_JSON: &str = "application/problem+json";
@@ -66,9 +66,7 @@ impl<'a> Fields<'a> {
         let retry_after = match answer.overall {
             Overall::Granted => None,
             Overall::NoLease => Some(1),
-            Overall::Refused => {
-                figures.iter().filter(refuses).map(|figure| seconds(figure.answered.standing.reset)).max()
-            }
+            Overall::Refused => figures.iter().filter(refuses).map(Figure::retry_after).max(),
         };
         Fields { figures, overall: answer.overall, retry_after, violated }
     }
@@ -136,10 +134,18 @@ impl<'a> Fields<'a> {
         for figure in &self.figures {
             let separator = if policy.is_empty() { "" } else { ", " };
             let (limit, window) = (figure.claim.limit.units, figure.claim.limit.window.length().as_secs());
+            let name = quoted(&figure.name);
             // Writing to a string does not fail.
-            let _ = write!(policy, "{separator}{};q={limit};w={window}", quoted(&figure.name));
+            let _ = match figure.is_concurrency() {
+                true => write!(policy, "{separator}{name};q={limit};qu=\"concurrent-requests\""),
+                false => write!(policy, "{separator}{name};q={limit};w={window}"),
+            };
         }
         fields.push(("ratelimit-policy", policy));
+        if nearest.is_concurrency() {
+            let remaining = nearest.answered.standing.remaining;
+            return fields.push(("ratelimit", format!("{};r={remaining}", quoted(&nearest.name))));
+        }
         let (remaining, reset) =
             (nearest.answered.standing.remaining, seconds(nearest.answered.standing.reset));
         // Within t no more than twice the rate of the policy should be promised.
@@ -153,6 +159,9 @@ impl<'a> Fields<'a> {
         let Some(nearest) = self.figures.first() else { return };
         let mut policies = nearest.claim.limit.units.to_string();
         for figure in &self.figures {
+            if figure.is_concurrency() {
+                continue;
+            }
             let window = figure.claim.limit.window.length().as_secs();
             let _ = write!(policies, ", {};w={window}", figure.claim.limit.units);
         }
@@ -163,7 +172,7 @@ impl<'a> Fields<'a> {
 
     /// Kong has names for windows of one unit, and leaves others out.
     fn kong(&self, fields: &mut Vec<(&'static str, String)>) {
-        for figure in &self.figures {
+        for figure in self.figures.iter().filter(|figure| !figure.is_concurrency()) {
             let window = figure.claim.limit.window;
             let names = match (window.unit, window.multiplier) {
                 (TimeUnit::Second, 1) => ["x-ratelimit-limit-second", "x-ratelimit-remaining-second"],
@@ -190,6 +199,15 @@ impl<'a> Fields<'a> {
 // === impl Figure ===
 
 impl Figure<'_> {
+    fn is_concurrency(&self) -> bool {
+        self.claim.limit.kind == LimitKind::Concurrency
+    }
+
+    /// The seconds after which it makes sense to come again. Nobody knows when something ends that is under way.
+    fn retry_after(&self) -> u64 {
+        if self.is_concurrency() { 1 } else { seconds(self.answered.standing.reset) }
+    }
+
     fn nearness(&self) -> f64 {
         nearness(&(self.claim, &self.answered))
     }

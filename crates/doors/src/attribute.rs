@@ -186,6 +186,14 @@ mod tests {
     }
 
     #[test]
+    fn fields_have_names_that_fields_can_have() {
+        assert_eq!(
+            Attribute::new("header.x tenant").unwrap_err(),
+            "\"header.x tenant\" is no attribute; wanted a field's name, as in header.x-tenant"
+        );
+    }
+
+    #[test]
     fn addresses_are_cut() {
         let cut = |address: &str, bits| masked(address.parse().unwrap(), bits);
         assert_eq!(cut("10.1.2.3", 24), "10.1.2.0");
@@ -195,11 +203,3 @@ mod tests {
         assert_eq!(cut("2001:db8:1:2:3::4", 48), "2001:db8:1::");
     }
 }
-    #[test]
-    fn fields_have_names_that_fields_can_have() {
-        assert_eq!(
-            Attribute::new("header.x tenant").unwrap_err(),
-            "\"header.x tenant\" is no attribute; wanted a field's name, as in header.x-tenant"
-        );
-    }
-

@@ -156,10 +156,10 @@ pub fn grant(
 #[must_use]
 pub fn answer(call: &Call<'_>, answer: &CallAnswer) -> WebAnswer {
     let manner = &call.set.manner;
-    let fields = Fields::of(call, answer);
     if answer.overall == Overall::Granted && manner.headers.is_empty() {
         return WebAnswer { status: 200, fields: Vec::new(), body: String::new() };
     }
+    let fields = Fields::of(call, answer);
     let mut listed = fields.list(&manner.headers);
     let status = match answer.overall {
         Overall::Granted => 200,

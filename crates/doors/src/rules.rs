@@ -138,6 +138,9 @@ pub struct Limit {
 pub enum LimitKind {
     /// Exactly: a gauge of so many units, each kept for the window after its use. Each key is a resource.
     Exact,
+    /// As so many at a time: the same, but a unit is given back when what it was taken for has ended, and the window is the longest
+    /// that this may take.
+    Concurrency,
     /// As a rate that is leased, without keys.
     Flow,
     /// By burst tiers that clients tell each other of: each key is a domain of one rate.
@@ -343,7 +346,7 @@ impl Rule {
     pub fn limit(&mut self, units: u32, window: Window, kind: LimitKind) {
         let place = self.limits.len();
         let resource = match kind {
-            LimitKind::Exact => name::prefix(&self.resource, place),
+            LimitKind::Exact | LimitKind::Concurrency => name::prefix(&self.resource, place),
             LimitKind::Flow | LimitKind::Shared(_) => name::shortened(&self.resource).into(),
         };
         let name = match (&self.policy, place) {
@@ -352,6 +355,27 @@ impl Rule {
             (None, _) => window.word().into(),
         };
         self.limits.push(Limit { index: 0, units, window, kind, name, resource });
+    }
+}
+
+// === impl LimitKind ===
+
+impl LimitKind {
+    /// The word for it in rules.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            LimitKind::Exact => "exact",
+            LimitKind::Concurrency => "concurrency",
+            LimitKind::Flow => "flow",
+            LimitKind::Shared(_) => "shared",
+        }
+    }
+
+    /// Whether each key is a resource, whose units are kept for a window.
+    #[must_use]
+    pub fn is_of_windows(&self) -> bool {
+        matches!(self, LimitKind::Exact | LimitKind::Concurrency)
     }
 }
 
@@ -372,7 +396,7 @@ impl Limit {
     #[must_use]
     pub fn joint(&self) -> Joint {
         match self.kind {
-            LimitKind::Exact => Joint::Comma,
+            LimitKind::Exact | LimitKind::Concurrency => Joint::Comma,
             LimitKind::Flow | LimitKind::Shared(_) => Joint::Slash,
         }
     }
@@ -380,6 +404,9 @@ impl Limit {
 
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.units, self.window)
+        match self.kind {
+            LimitKind::Concurrency => write!(f, "{} at a time, each for {}", self.units, self.window),
+            _ => write!(f, "{}/{}", self.units, self.window),
+        }
     }
 }

@@ -8,6 +8,7 @@ use lessor_client::Client;
 use lessor_client::internals::clock;
 use lessor_proto::Time;
 
+use self::ends::UnbegunEnds;
 use self::figures::{DoorKind, Figures};
 use self::in_force::InForce;
 use self::newcomers::{Greedy, NewKeys, Unleased};
@@ -20,6 +21,7 @@ use crate::rules::RuleBook;
 mod address;
 mod connection;
 mod conversation;
+mod ends;
 mod figures;
 mod http;
 mod in_force;
@@ -53,6 +55,7 @@ pub struct Doors {
     keys: KeyBounds,
     new_keys: NewKeys,
     grants: Grants,
+    ends: UnbegunEnds,
     /// The way to the servers.
     reach: ArcSwap<Reach>,
 }
@@ -87,9 +90,9 @@ impl Doors {
     pub fn bounded(client: Client, book: RuleBook, keys: KeyBounds) -> Doors {
         let figures = Arc::new(Figures::default());
         let in_force = ArcSwap::from_pointee(InForce::new(&client, book, &figures, keys));
-        let (grants, reach) = (Grants::new(), ArcSwap::default());
+        let (grants, ends, reach) = (Grants::new(), UnbegunEnds::default(), ArcSwap::default());
         let new_keys = NewKeys::new(keys.new_a_second);
-        Doors { client, in_force, figures, bounds: Bounds::default(), keys, new_keys, grants, reach }
+        Doors { client, in_force, figures, bounds: Bounds::default(), keys, new_keys, grants, ends, reach }
     }
 
     /// Puts other rules in force. What is leased for limits that are in both stays.
@@ -137,9 +140,6 @@ impl Doors {
         rules.count(call, &answer);
         (answer, greedy)
     }
-}
-
-// === impl Grants ===
 
     /// Decides a call whose hits do not lie at hand, and says how long that took.
     async fn decide_in_time(
@@ -155,6 +155,9 @@ impl Doors {
         };
         (answer, greedy, clock::now().since(began))
     }
+}
+
+// === impl Grants ===
 
 impl Grants {
     /// Grants under a key that is drawn.

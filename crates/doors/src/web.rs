@@ -61,11 +61,11 @@ pub struct WebRequest<'a> {
     scheme: Option<&'a str>,
     address: Option<IpAddr>,
     content_length: Option<&'a str>,
+    timeout: Option<&'a str>,
 }
 
 struct Names {
     method: HeaderName,
-    timeout: Option<&'a str>,
     uri: HeaderName,
     host: HeaderName,
     proto: HeaderName,
@@ -155,12 +155,12 @@ impl<'a> WebRequest<'a> {
             scheme: None,
             address: peer,
             content_length: None,
+            timeout: None,
         };
         if !request.is_trusted {
             return Ok(request);
         }
         let names = forwarded.names();
-            timeout: None,
         let wanted =
             [&names.method, &names.uri, &names.host, &names.proto, &names.length, &HOST, &X_LESSOR_TIMEOUT];
         let [method, uri, host, scheme, content_length, own_host, timeout] = each_once(headers, wanted)?;
@@ -262,6 +262,7 @@ fn each_once<'h, const N: usize>(
             return Err(wrong("stands there twice"));
         }
     }
+    Ok(values)
 }
 
 /// The last address in `X-Forwarded-For` that is not itself trusted: what stands before it, the client may have written.
@@ -270,7 +271,6 @@ fn client(headers: &HeaderMap, peer: Option<IpAddr>, trusted: &Trusted) -> Optio
     let hops: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
     let mut last = peer;
     for hop in hops.into_iter().rev() {
-    Ok(values)
         let Ok(address) = hop.parse() else { break };
         last = Some(address);
         if !trusted.contains(last) {

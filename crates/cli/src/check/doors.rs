@@ -100,7 +100,7 @@ fn unfit(book: &RuleBook, repository: &Repository, file: &Path) -> Vec<String> {
     let limits = book.sets().iter().flat_map(RuleSet::limits);
     for (rule, limit) in limits.filter(|(_, limit)| limit.units > 0) {
         let resource = match limit.kind {
-            LimitKind::Exact => format!("{}key", limit.resource),
+            LimitKind::Exact | LimitKind::Concurrency => format!("{}key", limit.resource),
             LimitKind::Flow | LimitKind::Shared(_) => limit.resource.to_string(),
         };
         let template = ResourceId::new(resource.as_str(), 256).ok().and_then(|id| repository.find(&id));
@@ -140,7 +140,7 @@ fn misfit(limit: &Limit, template: &Template) -> Option<String> {
         Some(format!("has template \"{}\" with {field} {found}; wanted {wanted}", template.glob))
     };
     let (kind, window, capacity) = match &limit.kind {
-        LimitKind::Exact => (Kind::Gauge, Some(limit.window.length()), limit.units),
+        LimitKind::Exact | LimitKind::Concurrency => (Kind::Gauge, Some(limit.window.length()), limit.units),
         LimitKind::Flow => (Kind::Rate, None, limit.units),
         LimitKind::Shared(shared) => (Kind::Rate, None, shared.capacity),
     };

@@ -6,21 +6,15 @@ use prost_types::value::Kind;
 use prost_types::{ListValue, Struct, Value};
 
 use crate::answer::{Fields, seconds};
-use crate::rules::LimitKind;
 
 /// The metadata of an answer: the limit that is nearest to being reached, what is left of it, and which limits refuse.
 pub(super) fn metadata(fields: &Fields<'_>) -> Option<Struct> {
     let nearest = fields.nearest()?;
     let (limit, standing) = (nearest.claim.limit, nearest.answered.standing);
-    let kind = match limit.kind {
-        LimitKind::Exact => "exact",
-        LimitKind::Flow => "flow",
-        LimitKind::Shared(_) => "shared",
-    };
     let violated = fields.violated().iter().map(|name| text(name)).collect();
     let mut said = vec![
         ("policy", text(&nearest.name)),
-        ("kind", text(kind)),
+        ("kind", text(limit.kind.word())),
         ("limit", number(limit.units.into())),
         ("window", number(limit.window.length().as_secs())),
         ("remaining", number(standing.remaining.into())),

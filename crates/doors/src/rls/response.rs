@@ -8,7 +8,7 @@ use super::metadata::metadata;
 use super::{Heard, Met};
 use crate::answer::{self, Fields};
 use crate::claim::{Answered, Call, CallAnswer, Overall};
-use crate::rules::{Limit, Rule, TimeUnit};
+use crate::rules::{Limit, LimitKind, Rule, TimeUnit};
 
 // === impl Heard ===
 
@@ -91,11 +91,16 @@ fn current_limit(limit: &Limit, rule: Option<&Rule>) -> RateLimit {
         TimeUnit::Month => Unit::Month,
         TimeUnit::Year => Unit::Year,
     };
+    // What is counted while it is under way has no window that a proxy could tell its clients.
+    let (unit, multiplier) = match limit.kind {
+        LimitKind::Concurrency => (Unit::Unknown, 1),
+        _ => (unit, limit.window.multiplier),
+    };
     RateLimit {
         name: rule.and_then(|rule| rule.policy.as_deref()).unwrap_or_default().to_owned(),
         requests_per_unit: limit.units,
         unit: unit.into(),
-        unit_multiplier: Some(limit.window.multiplier).filter(|&multiplier| multiplier > 1),
+        unit_multiplier: Some(multiplier).filter(|&multiplier| multiplier > 1),
     }
 }
 

@@ -41,7 +41,7 @@ mod rule;
 
 use self::policy::Attributing;
 use self::rule::RuleReader;
-pub(in crate::rules) use self::rule::{kinds_of, policy_name};
+pub(in crate::rules) use self::rule::{KINDS, kinds_of, policy_name};
 
 /// `doors.yaml` as it stands: without the files that it names.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lessor_yaml::{Fields, Notes, Schema, YamlNode, YamlValue, scalar};
 
 use super::limits::{self, Window};
-use super::{Charge, Fail, FieldKind, SharedLimit, SharedTier};
+use super::{Charge, Fail, FieldKind, LimitKind, Rule, SharedLimit, SharedTier};
 
 const TIER: &[&str] = &["limit", "window", "active", "cooldown"];
 const HITS: &str = "a whole number of hits, as in 100";
@@ -70,6 +70,22 @@ pub(super) fn fail(notes: &mut Notes, at: &Fields<'_>) -> Option<Fail> {
 pub(super) fn charge(notes: &mut Notes, at: &Fields<'_>) -> Charge {
     let known = [("before", Charge::Before), ("after", Charge::After), ("settle", Charge::Settle)];
     notes.read(at, "charge", |node| scalar::one_of("charge", node, &known)).or_default()
+}
+
+/// Has what is counted while it is under way be settled when it ends: who takes for it says how.
+pub(super) fn settle_concurrency(notes: &mut Notes, at: &Fields<'_>, rule: &mut Rule) {
+    if rule.limits.iter().all(|limit| limit.kind != LimitKind::Concurrency) {
+        return;
+    }
+    if rule.charge == Charge::After {
+        notes.add(
+            at.place("charge"),
+            "charge after takes when all is over; wanted before or settle with kind concurrency",
+        );
+    }
+    if at.get("charge").is_none() {
+        rule.charge = Charge::Settle;
+    }
 }
 
 /// The fields that answers get.

@@ -39,12 +39,13 @@ impl Kept {
             true => "without a wait".to_owned(),
             false => format!("after a wait of {}", format_duration(wait)),
         };
+        let kind = limit.kind.word();
         match &limit.kind {
             LimitKind::Exact => {
                 let lease = Duration::from_secs(lease_length(limit.window.length()));
                 let lease = format_duration(lease);
                 Kept {
-                    kind: "exact",
+                    kind,
                     most: units,
                     but: format!("when the limit is cut the old one may pass for {lease}"),
                     refuses: format!("{waited}, what another door has and does not give up in that time"),
@@ -53,8 +54,22 @@ impl Kept {
                     ),
                 }
             }
+            LimitKind::Concurrency => {
+                let window = limit.window.length();
+                let lease = format_duration(Duration::from_secs(lease_length(window)));
+                Kept {
+                    kind,
+                    most: units,
+                    but: format!("what takes longer than {} counts no more", format_duration(window)),
+                    refuses: format!("{waited}, what another door has and does not give up in that time"),
+                    failing: format!(
+                        "an end that is not heard of is one after {}, and what a door had that dies comes back within {lease}",
+                        format_duration(window)
+                    ),
+                }
+            }
             LimitKind::Flow => Kept {
-                kind: "flow",
+                kind,
                 most: units.saturating_mul(2).saturating_add(doors),
                 but: "a second's worth may be saved up".to_owned(),
                 refuses: format!("{waited}, what another door has while demand moves"),
@@ -74,7 +89,7 @@ impl Kept {
                     None => "all doors at once, before they have heard of each other; hard_limit bounds that",
                 };
                 Kept {
-                    kind: "shared",
+                    kind,
                     most,
                     but: but.to_owned(),
                     refuses: "nothing; a key that rests in its cooldown".to_owned(),
@@ -87,8 +102,9 @@ impl Kept {
 
 impl fmt::Display for Kept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Kept { kind: _, most, but, refuses, failing } = self;
-        write!(f, "passes at most {most} in any window; {but}\nrefuses wrongly: {refuses}\nfails: {failing}")
+        let Kept { kind, most, but, refuses, failing } = self;
+        let within = if *kind == LimitKind::Concurrency.word() { "at a time" } else { "in any window" };
+        write!(f, "passes at most {most} {within}; {but}\nrefuses wrongly: {refuses}\nfails: {failing}")
     }
 }
 
@@ -117,6 +133,16 @@ mod tests {
             assert_eq!(kept(100, shared(Some(20)), doors).most, hard);
             assert_eq!(kept(100, shared(None), doors).most, soft);
         }
+    }
+
+    #[test]
+    fn what_is_under_way_is_counted_for_no_longer_than_it_may_take() {
+        assert_eq!(
+            kept(10, LimitKind::Concurrency, 2).to_string(),
+            "passes at most 10 at a time; what takes longer than 1m counts no more\n\
+             refuses wrongly: after a wait of 100ms, what another door has and does not give up in that time\n\
+             fails: an end that is not heard of is one after 1m, and what a door had that dies comes back within 1m 33s"
+        );
     }
 
     #[test]

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use lessor_yaml::{FILE, Faults, Fields, Notes, Place, YamlNode, YamlValue, scalar};
 
-use super::document::{DoorsFile, ServiceFiles, kinds_of, policy_name};
+use super::document::{DoorsFile, KINDS, ServiceFiles, kinds_of, policy_name};
 use super::fields::{self, schema};
 use super::limits::{self, TimeUnit, Window};
 use super::matcher::{MOST_LEVELS, Tree, TreePlace, ValueMatch};
@@ -289,8 +289,7 @@ impl Level<'_> {
         let Some(ours) = ours else {
             return limits.iter().map(|&(units, window)| (units, window, usual.clone())).collect();
         };
-        let known = [("exact", 0), ("flow", 1), ("shared", 2)];
-        let kind = notes.read(ours, "kind", |node| scalar::one_of("kind", node, &known));
+        let kind = notes.read(ours, "kind", |node| scalar::one_of("kind", node, &KINDS));
         kinds_of(notes, ours, limits, (kind.or(u8::from(is_flow)), !self.is_open))
     }
 

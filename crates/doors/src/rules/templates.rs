@@ -40,7 +40,7 @@ pub fn templates(book: &RuleBook) -> String {
 #[must_use]
 pub fn glob(limit: &Limit) -> String {
     match limit.kind {
-        LimitKind::Exact => format!("{}*", limit.resource),
+        LimitKind::Exact | LimitKind::Concurrency => format!("{}*", limit.resource),
         LimitKind::Flow | LimitKind::Shared(_) => limit.resource.to_string(),
     }
 }
@@ -81,7 +81,7 @@ fn template(rule: &str, limit: &Limit) -> String {
     let described = quoted(&format!("{limit} of {rule}"));
     let _ = writeln!(text, "    description: {described}");
     match &limit.kind {
-        LimitKind::Exact => {
+        LimitKind::Exact | LimitKind::Concurrency => {
             let window = limit.window.length();
             let _ = write!(
                 text,

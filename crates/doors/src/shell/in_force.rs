@@ -111,7 +111,7 @@ impl InForce {
     fn open(&self, limit: &Limit) -> Option<Opened> {
         let name = &*limit.resource;
         match &limit.kind {
-            LimitKind::Exact => {
+            LimitKind::Exact | LimitKind::Concurrency => {
                 let windows = self.client.windows(name).most_keys(self.bounds.most);
                 let windows = windows.max_wait(self.book.wait).open();
                 windows.ok().map(Opened::Windows)

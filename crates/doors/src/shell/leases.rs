@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::in_force::{InForce, Opened};
 use crate::claim::{Ask, Leases, Standing, Verdict};
-use crate::rules::{Limit, LimitKind};
+use crate::rules::Limit;
 
 type PartVerdicts = SmallVec<[Verdict; 4]>;
 
@@ -30,7 +30,7 @@ impl Leases for InForce {
             for place in 0..asks.len() {
                 let is_same = |other: &usize| {
                     asks[*other].limit.index == asks[place].limit.index
-                        && asks[place].limit.kind != LimitKind::Exact
+                        && !asks[place].limit.kind.is_of_windows()
                 };
                 if !taken.contains(&place) && !round.iter().any(is_same) {
                     round.push(place);

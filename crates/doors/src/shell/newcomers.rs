@@ -14,7 +14,7 @@ use smallvec::{SmallVec, smallvec};
 use super::in_force::{InForce, Opened};
 use super::peer::PeerAddress;
 use crate::claim::{Ask, Call, Leases, Mode, Standing, Verdict};
-use crate::rules::{Limit, LimitKind};
+use crate::rules::Limit;
 
 /// The new keys that peers may still ask for.
 #[derive(Debug)]
@@ -111,8 +111,7 @@ impl InForce {
     /// The number of keys in a call that are not remembered yet.
     fn new_keys(&self, call: &Call<'_>) -> u32 {
         let takes = |mode| !matches!(mode, Mode::Look | Mode::GiveBack);
-        let exact =
-            call.claims.iter().filter(|claim| takes(claim.mode) && claim.limit.kind == LimitKind::Exact);
+        let exact = call.claims.iter().filter(|claim| takes(claim.mode) && claim.limit.kind.is_of_windows());
         let new = exact.filter(|claim| match self.opened(claim.limit) {
             Some(Opened::Windows(windows)) => !windows.knows(&claim.key),
             Some(Opened::Rate(_)) | None => false,

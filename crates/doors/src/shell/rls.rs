@@ -123,8 +123,13 @@ impl Doors {
                 return RlsOutcome::Malformed(fault);
             }
         };
-        let (answer, greedy) = match &heard.call {
-            Some(call) => self.decide(&rules, call, asked).await,
+        let (answer, greedy) = match &mut heard.call {
+            Some(call) => {
+                self.ends.pass_over(call);
+                let decided = self.decide(&rules, call, asked).await;
+                self.ends.remember(call, &decided.0);
+                decided
+            }
             None => {
                 self.figures.request(asked.door, "", AnswerLabel::NoSet);
                 (CallAnswer { overall: Overall::Granted, claims: Default::default() }, None)

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::Doors;
 use super::in_force::{InForce, Opened};
-use crate::rules::{Limit, LimitKind, RuleSet};
+use crate::rules::{Limit, RuleSet};
 
 /// The way to the servers that lease.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -207,11 +207,7 @@ impl RulesLine {
                 set: set.name.to_string(),
                 rule: rule.to_owned(),
                 limit: limit.to_string(),
-                kind: match limit.kind {
-                    LimitKind::Exact => "exact",
-                    LimitKind::Flow => "flow",
-                    LimitKind::Shared(_) => "shared",
-                },
+                kind: limit.kind.word(),
                 resource: limit.resource.to_string(),
             })
         });

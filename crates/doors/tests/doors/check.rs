@@ -1,6 +1,8 @@
 //! The check of proxies and the calls of programs, over HTTP: what is granted, refused, settled, and said, and to whom.
 
-use crate::house::{Answer, House, http, raw, rules};
+use lessor_envoy_proto::{Code, RateLimitDescriptor};
+
+use crate::house::{Answer, House, descriptor, http, raw, raw_beside, request, rules};
 
 const EDGE: &str = r#"
 wait: 30s
@@ -18,6 +20,12 @@ sets:
   paid:
     rules:
       - {name: paid, key: [header.x-tenant], limit: 10/1h, charge: settle}
+  busy:
+    rules:
+      - {name: busy, key: [header.x-tenant], limit: 2/5m, kind: concurrency}
+  host:
+    rules:
+      - {name: user, key: [peer.uid, peer.exe], limit: 1/1h}
 "#;
 
 const TENANT: &str = "x-forwarded-uri: /api/x\r\nx-tenant: acme\r\n";
@@ -169,5 +177,73 @@ async fn a_program_asks_for_several_hits_and_settles_what_it_used() {
         let answer = ask("paid", body).await;
         assert!(answer.status == 400 && answer.body.contains(wanted), "{answer:?}");
     }
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_under_way_is_counted_until_it_has_ended() {
+    let mut house = House::open(rules(EDGE, &[])).await;
+    let first = granted(&house, "busy", TENANT).await;
+    assert_eq!(field(&first, "ratelimit-policy"), Some("\"busy\";q=2;qu=\"concurrent-requests\""));
+    assert_eq!(field(&first, "ratelimit"), Some("\"busy\";r=1"));
+    let grant = field(&first, "x-lessor-grant").expect("a grant").to_owned();
+    granted(&house, "busy", TENANT).await;
+    let third = check(&house, "busy", TENANT).await;
+    assert_eq!((third.status, field(&third, "retry-after")), (429, Some("1")), "{third:?}");
+    // The case of letters counts in a grant, and those of the answer's head are small here.
+    let ask = r#"{"attributes": {"header.x-tenant": "other"}}"#;
+    let program = http(&house.http, "POST /v1/busy", "content-type: application/json\r\n", ask).await;
+    let answer: serde_json::Value = serde_json::from_str(&program.body).expect("an answer");
+    assert_eq!(
+        (&answer["granted"], &answer["limits"][0]["remaining"]),
+        (&1.into(), &1.into()),
+        "{program:?}"
+    );
+    assert!(!grant.is_empty());
+    let ended = format!("{{\"grant\": {}, \"cost\": 0}}", answer["grant"]);
+    let settled = http(&house.http, "POST /v1/settle", "content-type: application/json\r\n", &ended).await;
+    assert_eq!(settled.status, 204);
+    let look = r#"{"attributes": {"header.x-tenant": "other"}, "look": true}"#;
+    let look = http(&house.http, "POST /v1/busy", "content-type: application/json\r\n", look).await;
+    assert!(look.body.contains("\"remaining\":2"), "{look:?}");
+    // Envoy says the end of a request with hits that are negative.
+    let tenant = descriptor(&[("header.x-tenant", "acme")]);
+    let ask = async |house: &mut House, descriptor: &RateLimitDescriptor| {
+        let answer = house.rls.should_rate_limit(request("busy", std::slice::from_ref(descriptor))).await;
+        answer.expect("an answer").into_inner()
+    };
+    assert_eq!(ask(&mut house, &tenant).await.overall_code(), Code::OverLimit);
+    let end = RateLimitDescriptor { hits_addend: Some(1), is_negative_hits: true, ..tenant.clone() };
+    // It says so also of the one that was refused.
+    ask(&mut house, &end).await;
+    assert_eq!(ask(&mut house, &tenant).await.overall_code(), Code::OverLimit);
+    ask(&mut house, &end).await;
+    ask(&mut house, &end).await;
+    let next = ask(&mut house, &tenant).await;
+    let limit = next.statuses[0].current_limit.as_ref().expect("a limit");
+    assert_eq!((next.overall_code(), limit.requests_per_unit, limit.unit), (Code::Ok, 2, 0));
+    assert_eq!(ask(&mut house, &tenant).await.overall_code(), Code::OverLimit);
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_is_known_by_its_connection_whatever_it_says() {
+    let mut house = House::open(rules(EDGE, &[])).await;
+    let socket = house.open_beside().await;
+    let ask = |user: u32| {
+        let body = format!("{{\"attributes\": {{\"peer.uid\": \"{user}\", \"peer.exe\": \"/bin/{user}\"}}}}");
+        format!(
+            "POST /v1/host HTTP/1.1\r\nhost: doors\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    assert_eq!(raw_beside(&socket, ask(1).as_bytes()).await.status, 200);
+    assert_eq!(raw_beside(&socket, ask(2).as_bytes()).await.status, 429, "it is the same program");
+    assert_eq!(raw(&house.http, ask(1).as_bytes()).await.status, 200, "nothing is known of one at a port");
+    assert_eq!(raw(&house.http, ask(2).as_bytes()).await.status, 429);
+    let own = std::env::current_exe().expect("a path");
+    let own = own.file_name().and_then(|name| name.to_str()).expect("a name").to_owned();
+    let page = http(&house.http, "GET /status", "", "").await.body;
+    assert!(page.contains(&own), "{page}");
     house.close().await;
 }

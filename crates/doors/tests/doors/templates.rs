@@ -22,7 +22,7 @@ fn every_limit_has_a_template_that_servers_take() {
     let mut limits = 0;
     for (_, limit) in book.sets().iter().flat_map(lessor_doors::rules::RuleSet::limits) {
         let name = match limit.kind {
-            LimitKind::Exact => format!("{}k%2F,l~0123456789abcdef", limit.resource),
+            LimitKind::Exact | LimitKind::Concurrency => format!("{}k%2F,l~0123456789abcdef", limit.resource),
             LimitKind::Flow | LimitKind::Shared(_) => limit.resource.to_string(),
         };
         let resource = ResourceId::new(name.as_str(), 256).expect("a name");

@@ -64,6 +64,7 @@ impl RuleReader<'_> {
         for (units, window, kind) in kinds(notes, &at, &limits, key.is_empty()) {
             rule.limit(units, window, kind);
         }
+        fields::settle_concurrency(notes, &at, &mut rule);
         let stop = rule.stop;
         Some((rule, TableRow { conditions, key, stop }))
     }
@@ -140,12 +141,15 @@ fn kinds(
     limits: &[(u32, Window)],
     is_keyless: bool,
 ) -> Vec<(u32, Window, LimitKind)> {
-    let known = [("exact", 0), ("flow", 1), ("shared", 2)];
-    let kind = notes.read(at, "kind", |node| scalar::one_of("kind", node, &known)).or(0);
+    let kind = notes.read(at, "kind", |node| scalar::one_of("kind", node, &KINDS)).or(0);
     kinds_of(notes, at, limits, (kind, is_keyless))
 }
 
-/// The same of a rule whose kind is 0 for `exact`, 1 for `flow`, 2 for `shared`.
+/// The kinds of limits by their words, numbered as the following wants them.
+pub(in crate::rules) const KINDS: [(&str, u8); 4] =
+    [("exact", 0), ("flow", 1), ("shared", 2), ("concurrency", 3)];
+
+/// The same of a rule of the kind with that number.
 pub(in crate::rules) fn kinds_of(
     notes: &mut Notes,
     at: &Fields<'_>,
@@ -176,6 +180,16 @@ pub(in crate::rules) fn kinds_of(
                 notes.add(at.place("kind"), "kind flow is a rate; wanted one limit with a window of 1s");
             }
             with(LimitKind::Flow)
+        }
+        3 => {
+            if limits.len() > 1 {
+                notes.add(
+                    at.place("kind"),
+                    "kind concurrency is one limit; wanted as many at a time as there may be, and the longest that one takes, as in \
+                     10/5m",
+                );
+            }
+            with(LimitKind::Concurrency)
         }
         _ => match (fields::shared(notes, at, limits), limits.first()) {
             (Some(shared), Some(&(units, window))) => vec![(units, window, LimitKind::Shared(shared))],
