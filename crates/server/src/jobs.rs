@@ -8,7 +8,7 @@
 //! When a job was done is said as how long ago that was, and seems later for each step on the way, and clocks run differently: so
 //! jobs are told apart by a number, and each is told to a party once. What seems to lie behind a wait by one might do so for ever.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use lessor_proto::Time;
 
@@ -50,7 +50,9 @@ pub(crate) struct JobBoard {
     /// The number of jobs that were done.
     jobs: u64,
     /// The words that were not taken yet.
-    words: Vec<(JobParty, JobWord)>,
+    words: VecDeque<(JobParty, JobWord)>,
+    /// Whether some were left when others were taken.
+    is_speaking: bool,
     rules: Rules,
 }
 
@@ -69,7 +71,16 @@ impl JobBoard {
     pub(crate) fn new(parties: impl IntoIterator<Item = JobParty>, rules: Rules) -> JobBoard {
         let idle: BTreeSet<JobParty> = parties.into_iter().collect();
         let parties = idle.iter().map(|&party| (party, 0)).collect();
-        JobBoard { parties, idle, waits: BTreeMap::new(), done: [None; 2], jobs: 0, words: Vec::new(), rules }
+        JobBoard {
+            parties,
+            idle,
+            waits: BTreeMap::new(),
+            done: [None; 2],
+            jobs: 0,
+            words: VecDeque::new(),
+            is_speaking: false,
+            rules,
+        }
     }
 
     /// A party comes. Where somebody waits it is asked as the others were.
@@ -113,9 +124,16 @@ impl JobBoard {
         self.ask_idle();
     }
 
-    /// The words since this was last asked, in order.
-    pub(crate) fn take_words(&mut self) -> Vec<(JobParty, JobWord)> {
-        std::mem::take(&mut self.words)
+    /// The next words, in order, and so many at the most.
+    pub(crate) fn take_words(&mut self, most: usize) -> Vec<(JobParty, JobWord)> {
+        let words = self.words.drain(..most.min(self.words.len())).collect();
+        self.is_speaking = !self.words.is_empty();
+        words
+    }
+
+    /// Whether words were left when others were taken, so that whoever took them comes again.
+    pub(crate) fn is_speaking(&self) -> bool {
+        self.is_speaking
     }
 
     /// A job of `by` was done: all others who waited then are told.
@@ -141,7 +159,7 @@ impl JobBoard {
     fn tell(&mut self, party: JobParty, job: DoneJob) {
         self.parties.insert(party, job.number);
         self.waits.remove(&party);
-        self.words.push((party, JobWord::Done(job.at)));
+        self.words.push_back((party, JobWord::Done(job.at)));
     }
 
     /// Asks those that are not asked, each for whoever else has waited for the longest.
@@ -155,7 +173,7 @@ impl JobBoard {
         let next = others.map(|(_, &since)| since).min();
         for party in std::mem::take(&mut self.idle) {
             match if party == oldest { next } else { Some(since) } {
-                Some(since) => self.words.push((party, JobWord::Asks(since))),
+                Some(since) => self.words.push_back((party, JobWord::Asks(since))),
                 // Nobody but itself waits.
                 None => _ = self.idle.insert(party),
             }

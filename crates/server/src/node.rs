@@ -15,6 +15,7 @@ mod floors;
 mod heartbeats;
 mod holder_streams;
 mod jobs;
+mod line;
 mod looks;
 mod marks;
 mod names;

@@ -128,6 +128,8 @@ impl JobsWorld {
         NodeConfig {
             parent: (node != 0).then_some(parent),
             rules: self.run.grantors,
+            // What is to be said to more than one is said in turns.
+            heartbeat_slice: 1,
             ..NodeConfig::new(name, Epoch(self.epoch))
         }
     }

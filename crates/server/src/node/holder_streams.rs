@@ -7,9 +7,9 @@ use lessor_proto::message::{Hello, HolderKind};
 use lessor_proto::{ClientId, Incarnation, ResourceId, Time};
 
 use super::heartbeats::Heartbeats;
+use super::line::WorkLine;
 use super::looks::Lookers;
 use super::overriding::Sweep;
-use super::resuming::Resuming;
 use super::waiting::Waiting;
 use crate::config::NodeConfig;
 use crate::jobs::JobBoard;
@@ -25,7 +25,8 @@ pub(super) struct HolderStreams {
     /// The interval at which streams should be heard of.
     pub(super) heartbeat: Duration,
     pub(super) heartbeats: Heartbeats,
-    pub(super) resuming: Resuming,
+    /// The streams of which resources are left to be looked at.
+    pub(super) resuming: WorkLine<Peer>,
     /// Claims that wait for a write.
     pub(super) waiting: Waiting,
     /// The looks of operators, which go down the streams of nodes.
@@ -34,6 +35,8 @@ pub(super) struct HolderStreams {
     pub(super) sweep: Sweep,
     /// The jobs of resources for which somebody has waited.
     pub(super) jobs: BTreeMap<ResourceId, JobBoard>,
+    /// The resources of whose jobs there is more to say.
+    pub(super) job_words: WorkLine<ResourceId>,
 }
 
 // === impl HolderStreams ===
@@ -46,11 +49,12 @@ impl HolderStreams {
             by_holder: BTreeMap::new(),
             heartbeat,
             heartbeats: Heartbeats::default(),
-            resuming: Resuming::default(),
+            resuming: WorkLine::default(),
             waiting: Waiting::default(),
             lookers: Lookers::default(),
             sweep: Sweep::default(),
             jobs: BTreeMap::new(),
+            job_words: WorkLine::default(),
         }
     }
 
@@ -79,11 +83,15 @@ impl HolderStreams {
 
     /// Whether a heartbeat is to be gone on with, or something that was put off for a stream.
     pub(super) fn is_look_due(&self, now: Time) -> bool {
-        self.heartbeats.is_due(now) || self.resuming.is_any() || self.sweep.is_any()
+        self.heartbeats.is_due(now)
+            || self.resuming.is_any()
+            || self.job_words.is_any()
+            || self.sweep.is_any()
     }
 
     pub(super) fn next_deadline(&self) -> Option<Time> {
         let (waiting, heartbeats) = (self.waiting.next_deadline(), self.heartbeats.next_deadline());
-        earliest([waiting, heartbeats, self.resuming.next_deadline(), self.sweep.next_deadline()])
+        let (resuming, job_words) = (self.resuming.next_deadline(), self.job_words.next_deadline());
+        earliest([waiting, heartbeats, resuming, job_words, self.sweep.next_deadline()])
     }
 }

@@ -81,9 +81,27 @@ impl Node {
         stream.is_some_and(|stream| self.config.features.and(stream.hello.features).covers(Features::JOBS))
     }
 
-    /// Says what the board of a resource has to say.
+    /// Goes on with the words on the jobs of one resource.
+    pub(super) fn work_jobs(&mut self, now: Time) {
+        if let Some(id) = self.streams.job_words.pop() {
+            self.say_slice(now, &id);
+        }
+    }
+
+    /// Says what the board of a resource has to say. What it is about to say already is said in its turn.
     fn say_jobs(&mut self, now: Time, id: &ResourceId) {
-        let words = self.streams.jobs.get_mut(id).map(JobBoard::take_words).unwrap_or_default();
+        if self.streams.jobs.get(id).is_some_and(|board| !board.is_speaking()) {
+            self.say_slice(now, id);
+        }
+    }
+
+    /// Says a slice of that, so that nobody waits for a resource that very many hold.
+    fn say_slice(&mut self, now: Time, id: &ResourceId) {
+        let Some(board) = self.streams.jobs.get_mut(id) else { return };
+        let words = board.take_words(self.config.heartbeat_slice);
+        if board.is_speaking() {
+            self.streams.job_words.push(id.clone());
+        }
         for (party, word) in words {
             match (party, word) {
                 (JobParty::Below(peer), word) => {

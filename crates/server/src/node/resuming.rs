@@ -4,44 +4,12 @@
 //! A slice that grants something is a message, and the rest waits until that has been taken. One that grants nothing is followed
 //! by the next in a turn of its own.
 
-use std::collections::VecDeque;
-
 use lessor_proto::Time;
 
 use super::{Node, Peer};
 
-/// The streams of which resources are left to be looked at.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Resuming {
-    line: VecDeque<Peer>,
-    /// The last look was at one of them, and the next is at something else.
-    yields: bool,
-}
-
 /// Resources that are looked at as soon as the stream takes something: hardly any stream has more.
 const AT_ONCE: usize = 16;
-
-// === impl Resuming ===
-
-impl Resuming {
-    /// Whether there is one to go on with.
-    pub(super) fn is_any(&self) -> bool {
-        !self.line.is_empty()
-    }
-
-    /// Whether it is their turn, where something else is to be looked at if `is_else_due`.
-    pub(super) fn take_turn(&mut self, is_else_due: bool) -> bool {
-        if self.line.is_empty() {
-            return false;
-        }
-        self.yields = !self.yields;
-        self.yields || !is_else_due
-    }
-
-    pub(super) fn next_deadline(&self) -> Option<Time> {
-        (!self.line.is_empty()).then_some(Time::ZERO)
-    }
-}
 
 // === impl Node ===
 
@@ -52,20 +20,20 @@ impl Node {
         if noted <= AT_ONCE {
             self.resume(now, peer, noted);
         } else if self.streams.peers.is_first_to_resume(peer) {
-            self.streams.resuming.line.push_back(peer);
+            self.streams.resuming.push(peer);
         }
         self.sharing.ready(now, peer);
     }
 
     /// Goes on with one stream, by a slice.
     pub(super) fn work_resuming(&mut self, now: Time) {
-        let Some(peer) = self.streams.resuming.line.pop_front() else { return };
+        let Some(peer) = self.streams.resuming.pop() else { return };
         if !self.streams.peers.goes_on(peer) {
             return;
         }
         self.resume(now, peer, self.config.heartbeat_slice);
         if self.streams.peers.is_any_noted(peer) && self.streams.peers.is_first_to_resume(peer) {
-            self.streams.resuming.line.push_back(peer);
+            self.streams.resuming.push(peer);
         }
     }
 

@@ -117,7 +117,11 @@ impl Node {
     /// a stream. What is to be said then comes out of [`Node::poll_said`].
     pub fn look_next(&mut self, now: Time) {
         let is_else_due = self.resources.next_due(now).is_some() || self.streams.heartbeats.is_due(now);
-        if self.streams.sweep.take_turn(is_else_due || self.streams.resuming.is_any()) {
+        let is_more_due = is_else_due || self.streams.resuming.is_any();
+        if self.streams.job_words.take_turn(is_more_due || self.streams.sweep.is_any()) {
+            return self.work_jobs(now);
+        }
+        if self.streams.sweep.take_turn(is_more_due) {
             return self.work_sweep(now);
         }
         if self.streams.resuming.take_turn(is_else_due) {
