@@ -22,7 +22,8 @@ use crate::house::{binary, eventually};
 const RULES: &str = "wait: 30s\nsets: {shop: {headers: [ietf, retry-after], body: problem, metadata: true, overrides: [5/1m], rules: [\
                      {name: exports, match: {entry.kind: export}, limit: 3/1h}, {match: {entry.kind: half}, limit: 9/30s}, {match: {entry.kind: cost}, limit: 10/1h}, \
                      {match: {entry.kind: before}, limit: 2/1h}, {match: {entry.kind: after}, limit: 2/1h, charge: after}, \
-                     {match: {entry.kind: connection}, limit: 2/1h}]}}";
+                     {match: {entry.kind: connection}, limit: 2/1h}, \
+                     {name: busy, match: {entry.kind: busy}, limit: 1/1h, kind: concurrency}]}}";
 
 /// A request that was asked, and the answer to it.
 #[derive(Clone, Debug)]
@@ -165,6 +166,8 @@ async fn it_asks_and_takes_answers_in_each_of_its_ways() {
     .await;
     assert_eq!(before, 3);
 
+    what_is_under_way_is_one_at_a_time(&recorder, &proxy.address, get).await;
+
     // A connection is asked for once, and closed if it is one too many.
     let open = async || {
         let mut stream = TcpStream::connect(&connections).await.unwrap();
@@ -244,4 +247,39 @@ async fn hits_are_heard_where_they_are_said(recorder: &Recorder, get: impl Async
     assert_eq!(get("/passed-over", "").await.status, 429);
     let [heard] = &recorder.take()[..] else { panic!("one call") };
     assert_eq!(heard.request.descriptors[0].hits_addend, None);
+}
+
+/// One request at a time, and its end makes room for the next, but not that of one which was refused.
+async fn what_is_under_way_is_one_at_a_time(
+    recorder: &Recorder,
+    proxy: &str,
+    get: impl AsyncFn(&str, &str) -> Answer,
+) {
+    let mut ends = 0;
+    let mut heard_ends = async |wanted: usize| {
+        eventually("the ends are said", async || {
+            let heard = recorder.take();
+            ends += heard.iter().filter(|heard| heard.request.descriptors[0].is_negative_hits).count();
+            ends == wanted
+        })
+        .await;
+    };
+    // Its body is on its way yet.
+    let mut first = TcpStream::connect(proxy).await.unwrap();
+    let head = b"POST /busy HTTP/1.1\r\nhost: front\r\nconnection: close\r\ncontent-length: 4\r\n\r\nha";
+    first.write_all(head).await.unwrap();
+    eventually("it has begun", async || !recorder.take().is_empty()).await;
+    for refused in 1..=2 {
+        let answer = get("/busy", "").await;
+        assert!(answer.status == 429 && answer.head.contains("retry-after: 1\r\n"), "{answer:?}");
+        assert!(answer.head.contains("qu=\"concurrent-requests\""), "{answer:?}");
+        heard_ends(refused).await;
+    }
+    first.write_all(b"lf").await.unwrap();
+    let mut answer = String::new();
+    first.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("served half"), "{answer}");
+    heard_ends(3).await;
+    assert_eq!(get("/busy", "").await.status, 200);
+    heard_ends(4).await;
 }
