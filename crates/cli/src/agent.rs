@@ -63,13 +63,13 @@ impl Agent {
                 Some(id) => id.clone(),
                 None => HostId::read()?.client_id(),
             };
-            let is_neighbour = !handed.is_empty();
+            let is_neighbour = !handed.is_empty() || self.doors.shares_ports();
             let begun = self.doors.begin(handed)?;
             let place = HostPlace::take(&id)?;
             if place.is_none() && !is_neighbour {
                 bail!(
                     "another agent with the id {id:?} runs on this host; wanted its end, sockets that a supervisor hands over to \
-                     both, or another --id"
+                     both, --share-ports of both, or another --id"
                 );
             }
             let leaf = match self.lease_out {

@@ -152,6 +152,11 @@ impl OpenDoors {
         self.peer.is_some() || !self.rls.is_empty() || !self.http.is_empty() || self.pool.is_somewhere()
     }
 
+    /// Whether another process may listen at its ports.
+    pub(crate) fn shares_ports(&self) -> bool {
+        self.sockets.are_ports_shared()
+    }
+
     /// Begins: with the log, with the settings of the service whose place is taken, and with the rules.
     pub(crate) fn begin(&mut self, handed: Vec<HandedSocket>) -> anyhow::Result<Begun> {
         let of_peer = |service| PeerSettings::of(service, &|name| std::env::var(name).ok());

@@ -16,6 +16,10 @@ pub(super) struct SocketFlags {
     /// The group of sockets of the file system, by number or by its name in /etc/group; that of the process without it
     #[arg(long, env = "LESSOR_DOORS_SOCKET_GROUP", value_name = "GROUP", value_parser = group)]
     socket_group: Option<u32>,
+    /// Listens at ports beside another process of the same user that was started with this flag, so that a new one is there before
+    /// the old one ends
+    #[arg(long, env = "LESSOR_DOORS_SHARE_PORTS")]
+    share_ports: bool,
 }
 
 /// Groups by name.
@@ -26,9 +30,16 @@ const FIRST: usize = 3;
 // === impl SocketFlags ===
 
 impl SocketFlags {
+    /// Whether another process may listen at the same ports.
+    pub(super) fn are_ports_shared(&self) -> bool {
+        self.share_ports
+    }
+
     /// Sockets that are made so.
     pub(super) fn sockets(&self) -> Sockets {
-        Sockets::default().with_rights(self.socket_mode, self.socket_group)
+        Sockets::default()
+            .with_rights(self.socket_mode, self.socket_group)
+            .with_shared_ports(self.share_ports)
     }
 }
 

@@ -1,10 +1,11 @@
 //! Sockets of doors: those that a supervisor hands over, and those that are made here, with the rights that they get.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixStream};
 
 use super::address::DoorAddress;
 use super::listener::DoorSocket;
@@ -16,6 +17,8 @@ pub struct Sockets {
     mode: u32,
     /// Their group; absent: that of the process.
     group: Option<u32>,
+    /// Whether another process that says so too may listen at the same ports.
+    are_ports_shared: bool,
     /// Those that were handed over, and at which no door is yet.
     handed: Vec<HandedSocket>,
     /// Those that were made here, with what they are known by.
@@ -30,6 +33,9 @@ pub enum HandedSocket {
     /// In the file system.
     Path(std::os::unix::net::UnixListener),
 }
+
+/// The connections that wait in the kernel until they are accepted.
+const BACKLOG: u32 = 1_024;
 
 /// A file, whatever its name: its device and its number there.
 type FileMark = (u64, u64);
@@ -71,7 +77,7 @@ impl HandedSocket {
 impl Default for Sockets {
     /// None that was handed over, and the owner and the group may connect to those that are made.
     fn default() -> Sockets {
-        Sockets { mode: 0o660, group: None, handed: Vec::new(), made: Vec::new() }
+        Sockets { mode: 0o660, group: None, are_ports_shared: false, handed: Vec::new(), made: Vec::new() }
     }
 }
 
@@ -80,6 +86,12 @@ impl Sockets {
     #[must_use]
     pub fn with_rights(self, mode: u32, group: Option<u32>) -> Sockets {
         Sockets { mode, group, ..self }
+    }
+
+    /// Shares ports with another process of the same user that does so too: connections come to either, until one of them ends.
+    #[must_use]
+    pub fn with_shared_ports(self, are_ports_shared: bool) -> Sockets {
+        Sockets { are_ports_shared, ..self }
     }
 
     /// Has doors at the addresses of these listen there.
@@ -101,7 +113,7 @@ impl Sockets {
         }
         match address {
             DoorAddress::Port(port) => {
-                let listener = TcpListener::bind(port).await?;
+                let listener = listen(*port, self.are_ports_shared)?;
                 let bound = listener.local_addr()?;
                 Ok((DoorSocket::Tcp(listener), DoorAddress::Port(bound)))
             }
@@ -128,6 +140,15 @@ impl Sockets {
             }
         }
     }
+}
+
+fn listen(port: SocketAddr, is_shared: bool) -> io::Result<TcpListener> {
+    let socket = if port.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // As a port is bound by the system's library otherwise: one whose last connections are not forgotten yet is free.
+    socket.set_reuseaddr(true)?;
+    socket.set_reuseport(is_shared)?;
+    socket.bind(port)?;
+    socket.listen(BACKLOG)
 }
 
 fn mark(path: &Path) -> io::Result<FileMark> {
@@ -210,5 +231,24 @@ mod tests {
         assert!(sockets.left().is_empty());
         sockets.remove();
         assert!(path.exists(), "it is its supervisor's");
+    }
+
+    #[tokio::test]
+    async fn a_port_is_shared_by_those_who_all_say_so() {
+        let shared = || Sockets::default().with_shared_ports(true);
+        let anywhere = DoorAddress::Port(([127, 0, 0, 1], 0).into());
+        let (old, address) = shared().at(&anywhere).await.unwrap();
+        let alone = Sockets::default().at(&address).await.unwrap_err();
+        assert_eq!(alone.kind(), io::ErrorKind::AddrInUse);
+        let (mut new, _) = shared().at(&address).await.unwrap();
+        drop(old);
+        let DoorAddress::Port(port) = address else { panic!("{address:?} is no port") };
+        let (connected, accepted) = tokio::join!(tokio::net::TcpStream::connect(port), async {
+            match &mut new {
+                DoorSocket::Tcp(listener) => listener.accept().await.is_ok(),
+                DoorSocket::Unix(_) => false,
+            }
+        });
+        assert!(connected.is_ok() && accepted, "the new one answers");
     }
 }
