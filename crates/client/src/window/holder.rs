@@ -166,7 +166,11 @@ impl WindowHolder {
         let before = std::mem::replace(&mut held.next_look, want.next_look);
         let id = held.key.resource();
         session.set_use(now, id, want.in_use, want.bands);
-        session.set_unenforced(id, held.key.window.unenforced_counts());
+        // Hardly any is ever let pass, and each key is looked at.
+        let unenforced = held.key.window.unenforced_counts();
+        if !unenforced.is_none() {
+            session.set_unenforced(id, unenforced);
+        }
         if is_over || held.is_leaving && !session.keeps_uses() {
             session.remove(now, id);
             self.looks.remove(&(before, place));
