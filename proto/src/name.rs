@@ -105,6 +105,9 @@ const FLOOR: &str = "|safe";
 /// With that the name of a domain begins in the name of the resource that is leased for it alone.
 const DOMAIN: &str = "|d:";
 
+/// With that the name of a second limit ends.
+const BESIDE: &str = "|beside";
+
 /// Between that and another bar the number of workers stands in the name of a pool.
 const WORKERS: &str = "|w:";
 
@@ -144,12 +147,29 @@ impl ResourceId {
         (!id.is_floor()).then_some(id)
     }
 
+    /// The *companion* of this one: the resource that the second limit is leased as which is tried beside it. `db` has
+    /// `db|beside`. Nothing if there can be no such name, because it would have more than `max_bytes` bytes, or this is itself
+    /// the part of a resource.
+    #[must_use]
+    pub fn companion(&self, max_bytes: usize) -> Option<ResourceId> {
+        let fits = self.0.len() + BESIDE.len() <= max_bytes;
+        (fits && self.base() == &*self.0).then(|| ResourceId(format!("{}{BESIDE}", self.0).into()))
+    }
+
+    /// The resource whose companion this is by its name, if it is of any.
+    #[must_use]
+    pub fn accompanied(&self) -> Option<ResourceId> {
+        let of = ResourceId(self.0.strip_suffix(BESIDE).filter(|of| !of.is_empty())?.into());
+        (of.base() == &*of.0).then_some(of)
+    }
+
     /// The name of the resource that this is a part of: of a floor the one whose floor it is, of the lease of a domain the
-    /// one whose domain it is, and of both of them too; or else its own.
+    /// one whose domain it is, of a companion the one that it is tried beside, and of several of them too; or else its own.
     #[must_use]
     pub fn base(&self) -> &str {
         let name = self.0.strip_suffix(FLOOR).unwrap_or(&self.0);
         let name = name.split_once(DOMAIN).map_or(name, |(of, _)| of);
+        let name = name.strip_suffix(BESIDE).unwrap_or(name);
         if name.is_empty() { &self.0 } else { name }
     }
 
@@ -188,6 +208,9 @@ mod tests {
         {
             assert_eq!(ResourceId::new(name, 256).unwrap().base(), base);
         }
+        for (name, base) in [("db|beside", "db"), ("db|beside|safe", "db"), ("|beside", "|beside")] {
+            assert_eq!(ResourceId::new(name, 256).unwrap().base(), base);
+        }
     }
 
     #[test]
@@ -219,6 +242,20 @@ mod tests {
         }
         for other in ["db", "|d:a", "db|d", "db|d:a|safe"] {
             assert_eq!(name(other).domained(), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_companion_knows_whose_it_is() {
+        let name = |text| ResourceId::new(text, 256).unwrap();
+        let companion = name("db").companion(9).unwrap();
+        assert_eq!((companion.as_str(), companion.accompanied()), ("db|beside", Some(name("db"))));
+        assert_eq!(name("db").companion(8), None);
+        for part in ["db|safe", "db|d:a", "db|beside"] {
+            assert_eq!(name(part).companion(256), None, "{part}");
+        }
+        for other in ["db", "|beside", "db|besides", "db|d:a|beside", "db|safe|beside", "db|beside|safe"] {
+            assert_eq!(name(other).accompanied(), None, "{other}");
         }
     }
 

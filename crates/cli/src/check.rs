@@ -135,6 +135,12 @@ fn remarks(template: &Template) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if let Some(beside) = template.beside.filter(|&beside| beside > template.capacity) {
+        remarks.push(format!(
+            "beside: {beside} is more than the capacity, {}, and what that refuses is never asked of it",
+            template.capacity
+        ));
+    }
     let is_shared = matches!(template.policy, SharePolicy::ProportionalShare | SharePolicy::FairShare);
     if let SafeCapacity::Fixed(safe) = template.safe_capacity
         && is_shared

@@ -109,6 +109,7 @@ impl Keys {
             earlier: None,
             bound_by: None,
             unenforced: false,
+            beside: false,
         };
         self.hear(Down::Grants(vec![grant]));
     }

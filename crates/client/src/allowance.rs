@@ -26,6 +26,8 @@ pub struct Allowance {
     pub window: Option<UseWindow>,
     /// Whether what it does not allow is let pass, and counted.
     pub unenforced: bool,
+    /// Whether a second limit is tried beside it, which is leased as the companion of the resource.
+    pub beside: bool,
 }
 
 // === impl Allowance ===
@@ -45,6 +47,7 @@ impl Allowance {
             asked: Amount::ZERO,
             window: None,
             unenforced: false,
+            beside: false,
         }
     }
 
@@ -60,6 +63,7 @@ impl Allowance {
             asked: self.asked.saturating_add(other.asked),
             window: self.window.or(other.window),
             unenforced: self.unenforced,
+            beside: self.beside,
         }
     }
 

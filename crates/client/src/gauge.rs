@@ -37,9 +37,11 @@ use self::term::{GaugeTerms, Tenure};
 pub(crate) use crate::allowance::Allowance;
 use crate::denied::Denied;
 use crate::passing::Passing;
+use crate::second_limit::SecondLimit;
 pub(crate) use crate::waiting::Waiting;
 use crate::waiting::{Queue, Ticket};
 
+mod beside;
 mod count;
 mod term;
 #[cfg(test)]
@@ -64,6 +66,7 @@ struct Inner {
     peak: AtomicU64,
     queue: Mutex<Queue>,
     passing: Passing,
+    second: SecondLimit<Semaphore>,
 }
 
 /// Units in flight. They come back when this is dropped.
@@ -78,6 +81,8 @@ pub struct Permit {
     term: u32,
     /// The end of that, as it was seen last.
     until: AtomicU64,
+    /// As many units of the second limit, if one is tried and they were there.
+    beside: Option<Box<Permit>>,
 }
 
 /// Units that were taken, and when.
@@ -113,6 +118,7 @@ impl Semaphore {
             peak: AtomicU64::new(0),
             queue: Mutex::new(Queue::new()),
             passing: Passing::new(),
+            second: SecondLimit::new(),
         };
         Semaphore { inner: Arc::new(inner), waiting }
     }
@@ -169,6 +175,19 @@ impl Semaphore {
         most: u32,
         now: impl Fn() -> Time,
     ) -> Result<Permit, Denied> {
+        let mut permit = self.take_between(least, most, &now)?;
+        permit.pass_on(now);
+        Ok(permit)
+    }
+
+    /// The same, of which the second limit does not hear: who grants them tells it.
+    #[inline]
+    pub(crate) fn take_between(
+        &self,
+        least: u32,
+        most: u32,
+        now: impl Fn() -> Time,
+    ) -> Result<Permit, Denied> {
         let most = most.max(least);
         let taken = self.inner.let_in(most).and_then(|()| self.inner.take(least, most, now()));
         let missing = taken.as_ref().map_or(most, |taken| most - taken.units);
@@ -194,7 +213,7 @@ impl Semaphore {
     fn permit(&self, TakenUnits { units, passed, tenure }: TakenUnits) -> Permit {
         self.inner.passing.note_granted(units);
         let until = AtomicU64::new(tenure.until);
-        Permit { inner: Arc::clone(&self.inner), units, passed, term: tenure.number, until }
+        Permit { inner: Arc::clone(&self.inner), units, passed, term: tenure.number, until, beside: None }
     }
 
     /// By which gauges that are the same are known, and by which several are put in order.
@@ -353,7 +372,7 @@ impl Permit {
     /// A permit of no units that ends when this one does: for who waits for that end and is not to hold the units.
     pub fn without_units(&self) -> Permit {
         let until = AtomicU64::new(self.until.load(Ordering::Relaxed));
-        Permit { inner: Arc::clone(&self.inner), units: 0, passed: 0, term: self.term, until }
+        Permit { inner: Arc::clone(&self.inner), units: 0, passed: 0, term: self.term, until, beside: None }
     }
 
     fn tenure(&self) -> Tenure {
@@ -366,6 +385,9 @@ impl Permit {
         if let Some(back @ 1..) = self.units.checked_sub(units) {
             self.units = units;
             self.inner.give_back(back);
+        }
+        if let Some(beside) = &mut self.beside {
+            beside.shrink(units);
         }
     }
 

@@ -102,6 +102,8 @@ struct AdoptedTerms {
     window: Option<UseWindow>,
     /// Whether everything is let pass.
     unenforced: bool,
+    /// Whether a second limit is tried.
+    beside: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -155,6 +157,7 @@ impl AdoptedTerms {
             due: None,
             window: grant.window,
             unenforced: grant.unenforced,
+            beside: grant.beside,
         }
     }
 }
@@ -190,9 +193,10 @@ impl Holding {
     }
 
     /// The amount that may be used at `now`, and the time until which it may be if nothing else happens. What the grantor said last
-    /// of enforcing holds until it says something else, also without a lease.
+    /// of enforcing and of a second limit holds until it says something else, also without a lease.
     pub(crate) fn allowance(&self, now: Time) -> Allowance {
-        Allowance { unenforced: self.terms.unenforced, ..self.spendable(now) }
+        let AdoptedTerms { unenforced, beside, .. } = self.terms;
+        Allowance { unenforced, beside, ..self.spendable(now) }
     }
 
     fn spendable(&self, now: Time) -> Allowance {

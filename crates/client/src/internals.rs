@@ -41,6 +41,11 @@ pub mod allowance {
     pub use crate::allowance::Allowance;
 }
 
+/// The resources as which second limits are leased.
+pub mod companions {
+    pub use crate::companions::{AccompaniedUse, Companions};
+}
+
 /// The demand of a program, measured.
 pub mod demand {
     pub use crate::demand::haste::{KnockGate, SOON};

@@ -61,6 +61,7 @@
 //! Deliberately absent: a choice among several nodes, and any state on disk.
 
 mod allowance;
+mod companions;
 mod decision;
 mod demand;
 mod denied;
@@ -72,6 +73,7 @@ pub mod internals;
 mod limiter;
 mod mutation;
 mod passing;
+mod second_limit;
 mod session;
 #[cfg(feature = "shell")]
 mod shortness;
@@ -96,6 +98,7 @@ pub use self::domain::{Degraded, DomainCounts, DomainOptions};
 pub use self::fault::{Failure, Fault};
 pub use self::gauge::Permit;
 pub use self::holding::{Fallback, Kind, Rung};
+pub use self::second_limit::SecondUsage;
 pub use self::session::SessionCounts;
 #[cfg(feature = "prometheus")]
 pub use self::shell::Collector;

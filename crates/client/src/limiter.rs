@@ -93,9 +93,11 @@ use crate::demand::haste::KnockGate;
 use crate::demand::peak::Attempts;
 use crate::denied::Denied;
 use crate::passing::Passing;
+use crate::second_limit::SecondLimit;
 pub(crate) use crate::waiting::Waiting;
 
 mod attempts;
+mod beside;
 mod burst;
 mod central;
 mod hold;
@@ -122,6 +124,7 @@ pub struct Limiter {
     slots: Slots,
     knocker: Knocker,
     passing: Passing,
+    second: SecondLimit<Limiter>,
 }
 
 /// There will be no token until the allowance changes.
@@ -171,6 +174,7 @@ impl Limiter {
             slots: Slots::new(),
             knocker: Knocker::new(),
             passing: Passing::new(),
+            second: SecondLimit::new(),
         }
     }
 
@@ -197,7 +201,11 @@ impl Limiter {
     /// See [`Denied`]. Nothing is taken then.
     #[inline]
     pub fn try_acquire(&self, n: u32, now: impl Fn() -> Time) -> Result<(), Denied> {
-        if self.shards.spend(n) { Ok(()) } else { self.try_central(n, now) }
+        if !self.shards.spend(n) {
+            self.try_central(n, &now)?;
+        }
+        self.pass_on(n, now);
+        Ok(())
     }
 
     /// Units that were granted although the lease would have refused them, as its grantor [lets everything
@@ -223,12 +231,16 @@ impl Limiter {
         if least >= most {
             return self.try_acquire(most, now).map(|()| most);
         }
-        if self.shards.spend(most) || self.draw(most, &now).is_ok() {
-            return Ok(most);
-        }
-        let taken = self.take_parts(least, most, now);
+        let taken = match self.shards.spend(most) || self.draw(most, &now).is_ok() {
+            true => Ok(most),
+            false => self.take_parts(least, most, &now),
+        };
         let missing = taken.as_ref().map_or(most, |taken| most - taken);
-        if missing > 0 && self.let_pass(missing) { Ok(most) } else { taken }
+        let taken = if missing > 0 && self.let_pass(missing) { Ok(most) } else { taken };
+        if let Ok(taken) = taken {
+            self.pass_on(taken, now);
+        }
+        taken
     }
 
     /// Takes as much as there is of `most` units, which are not all there, if that is at least `least`.
@@ -275,6 +287,10 @@ impl Limiter {
         let mut central = self.take_over();
         central.charge_late(n, now, &self.shards);
         self.publish(&central, now);
+        drop(central);
+        if let Some(second) = self.second.tried() {
+            second.charge(n, now);
+        }
     }
 
     /// Is woken whenever it has something to [ask for](Limiter::wish) that was not looked at.

@@ -115,6 +115,7 @@ impl Counter {
             earlier: None,
             bound_by: None,
             unenforced: false,
+            beside: false,
         }
     }
 

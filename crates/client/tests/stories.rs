@@ -280,6 +280,7 @@ impl<'a> Words<'a> {
                 earlier: None,
                 bound_by: None,
                 unenforced: false,
+                beside: false,
             });
         }
         answer

@@ -70,6 +70,7 @@ fn grant(units: u64, seq: u64, basis: u64) -> Grant {
         earlier: None,
         bound_by: None,
         unenforced: false,
+        beside: false,
     }
 }
 

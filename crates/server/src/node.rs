@@ -440,6 +440,7 @@ fn covering(
     config: &NodeConfig,
     id: &ResourceId,
 ) -> Option<Arc<Template>> {
-    let unknown = || config.unknown_names.as_ref().filter(|_| !repository.is_of_domain(id));
+    let is_derived = || repository.is_of_domain(id) || repository.is_named_as_companion(id);
+    let unknown = || config.unknown_names.as_ref().filter(|_| !is_derived());
     repository.find_under(id, overrides).or_else(|| unknown().map(|template| overrides.applied(id, template)))
 }

@@ -207,10 +207,10 @@ impl PlacedOverride {
         self.resources.as_ref().is_none_or(|glob| glob.matches(resource))
     }
 
-    /// The same, where a floor belongs to the resource that it is for.
+    /// The same, where a floor belongs to the resource that it is for, and a companion to the one that it is tried beside.
     fn is_about_or_floor(&self, resource: &ResourceId) -> bool {
-        let floored = || resource.floored().is_some_and(|floored| self.is_about(floored.as_str()));
-        self.is_about(resource.as_str()) || floored()
+        let of = || resource.floored().or_else(|| resource.accompanied());
+        self.is_about(resource.as_str()) || of().is_some_and(|of| self.is_about(of.as_str()))
     }
 
     /// The same, where the lease of a domain belongs to its resource as well.

@@ -5,7 +5,8 @@
 //!
 //! Where a template reserves something, the *floor* of each of its resources is a resource as well, named as
 //! [`ResourceId::floor`] says, and follows a template derived from that one; unless a template has its very name. The same
-//! holds for the domains of a resource that have leases of their own, which are named as [`ResourceId::of_domain`] says.
+//! holds for the domains of a resource that have leases of their own, which are named as [`ResourceId::of_domain`] says, and
+//! for the *companion* of a resource beside which a second limit is tried, named as [`ResourceId::companion`] says.
 //! Where names say how much there is, a resource follows its template with that in the place of the capacity.
 //!
 //! A repository that exists is valid: its templates hold together, and no two have the same glob. It is replaced as a
@@ -27,6 +28,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod beside;
 mod domains;
 mod fraction;
 mod legacy;
@@ -58,6 +60,8 @@ pub struct Repository {
     /// The templates that the floors of resources follow, in the order of the templates that those resources
     /// follow.
     floors: Vec<Option<Arc<Template>>>,
+    /// The templates that the companions of resources follow, in the same order.
+    companions: Vec<Option<Arc<Template>>>,
     /// Where the template with exactly that glob is.
     exact: BTreeMap<Box<str>, usize>,
     /// Where the templates are whose globs match more than themselves, in order.
@@ -104,8 +108,9 @@ impl Repository {
         let is_pattern = |&index: &usize| !templates[index].glob.is_plain();
         let patterns = (0..templates.len()).filter(is_pattern).collect();
         let floors = templates.iter().map(|template| template.floor().map(Arc::new)).collect();
+        let companions = templates.iter().map(|template| template.companion().map(Arc::new)).collect();
         let templates = templates.into_iter().map(Arc::new).collect();
-        Ok(Repository { templates, floors, exact, patterns, version: 0 })
+        Ok(Repository { templates, floors, companions, exact, patterns, version: 0 })
     }
 
     /// The same, as the edition of that number. A leader with an earlier edition than one that was in force before it grants
@@ -121,8 +126,8 @@ impl Repository {
         self.version
     }
 
-    /// The template that `resource` follows: the one whose glob is that very name; or if it is a floor or the lease of a
-    /// domain, the one for that; or else the first that matches it.
+    /// The template that `resource` follows: the one whose glob is that very name; or if it is a floor, a companion or the
+    /// lease of a domain, the one for that; or else the first that matches it.
     #[must_use]
     pub fn find(&self, resource: &ResourceId) -> Option<Arc<Template>> {
         if !self.has_template(resource)
@@ -147,6 +152,10 @@ impl Repository {
                 let of = resource.floored()?;
                 return overrides.applied(&of, &self.templates[at]).floor().map(Arc::new);
             }
+            if let Some(at) = self.accompanied(resource) {
+                let of = resource.accompanied()?;
+                return overrides.applied(&of, &self.templates[at]).companion().map(Arc::new);
+            }
         }
         let template = Template::of_name(self.own(resource)?, resource)?;
         Some(overrides.applied(resource, &template))
@@ -162,7 +171,9 @@ impl Repository {
     fn own(&self, resource: &ResourceId) -> Option<&Arc<Template>> {
         let name = resource.as_str();
         let exact = || self.exact.get(name).map(|&index| &self.templates[index]);
-        exact().or_else(|| self.floor(resource)).or_else(|| self.matching(name).map(|at| &self.templates[at]))
+        let derived = || self.floor(resource).or_else(|| self.companion(resource));
+        let matching = || self.matching(name).filter(|_| !self.is_named_as_companion(resource));
+        exact().or_else(derived).or_else(|| matching().map(|at| &self.templates[at]))
     }
 
     /// Whether a template has the very name of `resource` for its glob.
@@ -179,7 +190,8 @@ impl Repository {
     fn floored(&self, resource: &ResourceId) -> Option<usize> {
         let floored = resource.floored()?;
         let exact = self.exact.get(floored.as_str()).copied();
-        let matching = || self.matching(floored.as_str()).filter(|_| self.floor(&floored).is_none());
+        let is_derived = || self.floor(&floored).is_some() || self.companion(&floored).is_some();
+        let matching = || self.matching(floored.as_str()).filter(|_| !is_derived());
         exact.or_else(matching).filter(|&at| self.floors[at].is_some())
     }
 

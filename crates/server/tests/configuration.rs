@@ -36,6 +36,9 @@ fn shown(template: &Template) -> String {
     if template.enforce < Fraction::ALL {
         burst.push_str(&format!(" enforced={}", template.enforce.as_f64()));
     }
+    if let Some(beside) = template.beside {
+        burst.push_str(&format!(" beside={beside}"));
+    }
     if let Some(window) = template.window {
         burst.push_str(&format!(" window={window:?}"));
     }

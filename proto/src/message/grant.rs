@@ -79,6 +79,9 @@ pub struct Grant {
     pub bound_by: Option<BoundBy>,
     /// The holder lets everything pass, and counts what it would have refused; told to clients.
     pub unenforced: bool,
+    /// A second limit is tried beside this one, which is leased as the [companion](ResourceId::companion) of the resource; told
+    /// to clients.
+    pub beside: bool,
 }
 
 /// A window in which uses are counted.
@@ -218,6 +221,7 @@ impl Grant {
             earlier: lease.earlier_ms.map(Duration::from_millis),
             bound_by: lease.bound_by.and_then(BoundBy::from_wire),
             unenforced: lease.unenforced.unwrap_or(false),
+            beside: lease.beside.unwrap_or(false),
         })
     }
 
@@ -268,6 +272,7 @@ impl Grant {
             earlier_ms: self.earlier.map(millis_up),
             bound_by: self.bound_by.map(BoundBy::to_wire),
             unenforced: self.unenforced.then_some(true),
+            beside: self.beside.then_some(true),
         }
     }
 }

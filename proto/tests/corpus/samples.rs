@@ -210,6 +210,7 @@ fn lease() -> Lease {
         earlier_ms: Some(10_000),
         bound_by: Some(2),
         unenforced: Some(true),
+        beside: Some(true),
     }
 }
 

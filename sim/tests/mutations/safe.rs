@@ -61,6 +61,7 @@ fn used_when_it_is_over(without: Option<Mutation>, safe: f64, learning: Option<b
         earlier: None,
         bound_by: None,
         unenforced: false,
+        beside: false,
     };
     let nothing = |learning| Grant {
         capacity: Amount::ZERO,

@@ -59,6 +59,7 @@ fn hear_above(node: &mut Node, now: Time, seq: u64) {
             earlier: None,
             bound_by: None,
             unenforced: false,
+            beside: false,
             burst: None,
             learning: false,
             learning_left: None,

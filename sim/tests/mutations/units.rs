@@ -36,6 +36,7 @@ pub(crate) fn grant(resource: &ResourceId, units: u64) -> Grant {
         earlier: None,
         bound_by: None,
         unenforced: false,
+        beside: false,
     }
 }
 

@@ -248,9 +248,11 @@ fn enough(tasks: &[TaskFacts]) -> Vec<Finding> {
         let is_short = |row: &Value| {
             let number = |name: &str| row[name].as_f64().unwrap_or(0.0);
             let (capacity, wants) = (number("capacity"), number("wants"));
-            // Of what is reserved everybody wants all that there is.
-            let is_floor = row["resource"].as_str().is_some_and(|name| name.ends_with("|safe"));
-            !is_floor && number("outstanding") >= capacity * FULL && wants > capacity * (1.0 + MISSING)
+            // Of what is reserved everybody wants all that there is, and what is tried lacks nobody anything.
+            let is_apart = |name: &str| name.ends_with("|safe") || name.ends_with("|beside");
+            !row["resource"].as_str().is_some_and(is_apart)
+                && number("outstanding") >= capacity * FULL
+                && wants > capacity * (1.0 + MISSING)
         };
         if let Some(resources) = named(task, is_short) {
             let what = format!("{}: full, and more is wanted, of {resources}", task.server);

@@ -71,6 +71,11 @@ fn disagreements((root, of_root): (&str, &Repository), (leaf, of_leaf): (&str, &
             findings
                 .push(Finding::warning(what, "write the same in both: clients follow those of their node"));
         }
+        if above.beside.is_some() != template.beside.is_some() {
+            let what = format!("only one of {leaf} and {root} tries a second limit beside {glob:?}");
+            findings
+                .push(Finding::warning(what, "write beside in both: it is leased as the limit in force is"));
+        }
     }
     findings
 }
@@ -133,6 +138,12 @@ mod tests {
             "capacity: 100\n  domains: {default: {tiers: [{limit: 10, window: 1h, active: 1h}]}}\n",
             Severity::Warning,
             "policies of domains",
+        );
+        is(
+            "capacity: 100\n",
+            "capacity: 100\n  beside: {capacity: 80}\n",
+            Severity::Warning,
+            "tries a second limit",
         );
     }
 }

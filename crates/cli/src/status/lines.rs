@@ -91,7 +91,12 @@ pub(crate) fn notes(row: &Resource) -> String {
     if row.frozen {
         notes.push("frozen".to_owned());
     }
-    if row.unenforced >= 1.0 {
+    if let Some(beside) = row.beside {
+        notes.push(format!("tries {} beside", short(beside)));
+    }
+    if row.accompanied().is_some() {
+        notes.push("tried, NOT ENFORCED".to_owned());
+    } else if row.unenforced >= 1.0 {
         notes.push("NOT ENFORCED".to_owned());
     } else if row.unenforced > 0.0 {
         notes.push(format!("NOT ENFORCED by {}", percent(row.unenforced)));

@@ -60,6 +60,8 @@ pub(crate) struct Resource {
     #[serde(default)]
     pub(crate) unenforced_silent: u32,
     #[serde(default)]
+    pub(crate) beside: Option<f64>,
+    #[serde(default)]
     pub(crate) domains_unenforced: bool,
     #[serde(default)]
     pub(crate) frozen: bool,
@@ -196,8 +198,13 @@ impl Resource {
         if self.in_debt {
             text.push_str(", in debt after a cut");
         }
-        if self.unenforced > 0.0 {
+        if let Some(of) = self.accompanied() {
+            text.push_str(&format!(", a second limit that is tried beside {of}, and kept to by nobody"));
+        } else if self.unenforced > 0.0 {
             text.push_str(", NOT ENFORCED");
+        }
+        if let Some(beside) = self.beside {
+            text.push_str(&format!(", a second limit of {}{unit} is tried beside it", short(beside)));
         }
         if self.overcommitment > 0.0 {
             text.push_str(&format!(", OVER-COMMITTED by {}", short(self.overcommitment)));
@@ -228,6 +235,11 @@ impl Resource {
     pub(crate) fn refused_part(&self) -> String {
         let part = self.unenforced_passed as f64 / self.unenforced_asked.max(1) as f64;
         format!("{:.1}%", part * 100.0)
+    }
+
+    /// The resource beside which this is a second limit that is tried, if it is one.
+    pub(crate) fn accompanied(&self) -> Option<&str> {
+        self.resource.strip_suffix("|beside").filter(|_| self.unenforced >= 1.0)
     }
 
     fn display(&self) -> String {

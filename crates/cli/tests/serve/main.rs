@@ -7,6 +7,7 @@
 mod house;
 
 mod bad_input;
+mod beside;
 mod bursts;
 mod crash;
 mod domains;

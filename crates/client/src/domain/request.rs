@@ -120,6 +120,7 @@ impl Purse<'_> {
         let paid = self.paid.get().min(most);
         if paid > 0 && paid >= least {
             self.paid.set(self.paid.get() - paid);
+            self.lease.pass_on(paid, || now);
             return Ok(paid);
         }
         self.lease.try_acquire_between(least, most, || now)

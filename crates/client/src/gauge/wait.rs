@@ -48,10 +48,13 @@ impl Semaphore {
         if let Ok(permit) = self.try_acquire(n, || clock.now()) {
             return Ok(permit);
         }
-        self.queue(clock, n, max_wait).await
+        let mut permit = self.queue(clock, n, max_wait).await?;
+        permit.pass_on(|| clock.now());
+        Ok(permit)
     }
 
-    /// Takes a place in the queue, whatever there is, and waits no longer than `max_wait`.
+    /// Takes a place in the queue, whatever there is, and waits no longer than `max_wait`. A second limit is asked for the units
+    /// when they are granted.
     pub(crate) async fn queue<C: Clock>(
         &self,
         clock: &C,

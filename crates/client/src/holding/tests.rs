@@ -41,6 +41,7 @@ fn take_up(holding: &mut Holding, (now, units): (u64, u64), seq: u8, end: u64) -
         earlier: None,
         bound_by: None,
         unenforced: false,
+        beside: false,
         generation: None,
     };
     holding.adopt(second(now), grant, second(end))

@@ -131,6 +131,11 @@ impl Central {
         self.units.give_back(n, self.queue.units());
     }
 
+    /// The burst that it was made for.
+    pub(super) fn burst(&self) -> Burst {
+        self.burst
+    }
+
     pub(super) fn is_by_request(&self) -> bool {
         self.units.is_asking()
     }

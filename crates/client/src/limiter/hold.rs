@@ -9,7 +9,7 @@ use super::{Denied, Limiter, notify};
 
 /// The bucket of a limiter under its lock: what there is room for can be taken, and nothing has to be given back. Meanwhile
 /// others are served from their shards alone. Nothing else is locked under it but other limiters, in the order of their
-/// [addresses](Limiter::address).
+/// [addresses](Limiter::address), and for a moment the second limit that is tried beside it.
 #[derive(Debug)]
 pub(crate) struct Hold<'a> {
     limiter: &'a Limiter,
@@ -68,6 +68,7 @@ impl Hold<'_> {
         if let Some(central) = &mut self.central {
             central.spend(there, &self.limiter.shards);
         }
+        self.limiter.pass_on(n, || self.now);
     }
 
     /// Units that were wanted as well and were not there.

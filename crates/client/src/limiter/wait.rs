@@ -45,23 +45,25 @@ impl Limiter {
         max_wait: Duration,
     ) -> Result<(), Denied> {
         if self.shards.spend(n) {
+            self.pass_on(n, || clock.now());
             return Ok(());
         }
         let now = clock.now();
         if self.slots.is_over(now) {
             self.roll(now);
         }
-        if let Some(Ok(())) = self.metered(n, now) {
-            return Ok(());
+        if !matches!(self.metered(n, now), Some(Ok(()))) {
+            let waiting = Waiting { max_wait, ..self.waiting };
+            if let Some(ticket) = self.draw_or_join(n, now, waiting)? {
+                wait(self, clock, ticket, now, waiting).await?;
+            }
         }
-        let waiting = Waiting { max_wait, ..self.waiting };
-        match self.draw_or_join(n, now, waiting)? {
-            None => Ok(()),
-            Some(ticket) => wait(self, clock, ticket, now, waiting).await,
-        }
+        self.pass_on(n, || clock.now());
+        Ok(())
     }
 
-    /// Waits in the queue for so many units, for so long at the most, though some may be there.
+    /// Waits in the queue for so many units, for so long at the most, though some may be there. A second limit is asked for them
+    /// when they are used.
     pub(crate) async fn queue<C: Clock>(&self, clock: &C, n: u32, max_wait: Duration) -> Result<(), Denied> {
         let now = clock.now();
         let waiting = Waiting { max_wait, ..self.waiting };

@@ -26,6 +26,7 @@ pub(super) fn grant(resource: &ResourceId, seq: u64, units: u64) -> Grant {
         due: None,
         window: None,
         unenforced: false,
+        beside: false,
         sharing: None,
         domains: None,
         before: None,

@@ -46,7 +46,7 @@ const COUNTS: Readings<SessionCounts, u64, 9> = [
     ("unknown_messages", "Those of a kind that is not known, which were passed over", |of| of.unknown),
 ];
 
-const LEVELS: Readings<ResourceMetrics, f64, 5> = [
+const LEVELS: Readings<ResourceMetrics, f64, 6> = [
     ("capacity", "What is allowed, in units or units a second", |of| {
         of.capacity.map_or(f64::INFINITY, Amount::as_f64)
     }),
@@ -60,12 +60,17 @@ const LEVELS: Readings<ResourceMetrics, f64, 5> = [
     ("lets_pass", "Whether everything is let pass that the lease would refuse", |of| {
         f64::from(u8::from(of.lets_pass))
     }),
+    ("beside", "Whether a second limit is tried, and leased", |of| f64::from(u8::from(of.beside.is_tried))),
 ];
 
-const USES: Readings<ResourceMetrics, u64, 3> = [
+const USES: Readings<ResourceMetrics, u64, 5> = [
     ("granted", "Units granted to the program", |of| of.granted),
     ("denied", "Units denied to the program", |of| of.denied),
     ("unenforced", "Units that the lease would have denied, and that were let pass", |of| of.unenforced),
+    ("beside_asked", "Units that have passed and were asked of the second limit that is tried", |of| {
+        of.beside.asked
+    }),
+    ("beside_refused", "Those of them that the second limit would have denied", |of| of.beside.refused),
 ];
 
 const OF_DOMAINS: Readings<DomainCounts, u64, 7> = [

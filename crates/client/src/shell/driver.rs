@@ -3,6 +3,7 @@
 //! It waits for whichever comes first of the session's deadline, something heard from a server and a command, reads the clock once, and hands
 //! the session what happened. So a lease ends in time while a request hangs. No lock is held while it waits.
 
+mod companions;
 mod jobs;
 mod knocks;
 mod subleases;
@@ -25,6 +26,7 @@ use super::line::ParentLine;
 use super::metrics::LastFault;
 use super::registry::Registry;
 use crate::allowance::Allowance;
+use crate::companions::{AccompaniedUse, Companions};
 use crate::domain::Scope;
 use crate::holding::{Kind, Rung};
 use crate::session::{self, Action, Change, Session, Transport};
@@ -44,7 +46,7 @@ pub(super) struct Driver {
     registry: Arc<Registry>,
     commands: mpsc::UnboundedReceiver<Command>,
     open: BTreeMap<ResourceId, DrivenResource>,
-    subleases: Sublessee,
+    derived: DerivedLeases,
     windows: DrivenWindows,
     way: LoggedWay,
     clocks: clock::ClockWatch,
@@ -67,6 +69,15 @@ struct LoggedWay {
     transport: Transport,
     /// It has been said that a server has no streams.
     has_polled: bool,
+}
+
+/// The leases of which the program does not hear.
+#[derive(Default)]
+struct DerivedLeases {
+    /// Those of domains.
+    subleases: Sublessee,
+    /// Those of second limits.
+    companions: Companions,
 }
 
 struct DrivenResource {
@@ -114,6 +125,16 @@ impl LoggedWay {
     }
 }
 
+// === impl DerivedLeases ===
+
+impl DerivedLeases {
+    /// Gives back all that belongs to `resource`.
+    fn leave(&mut self, now: Time, resource: &ResourceId, session: &mut Session) {
+        self.subleases.leave(now, resource, session);
+        self.companions.give_back(now, resource, session);
+    }
+}
+
 // === impl Driver ===
 
 impl Driver {
@@ -130,7 +151,7 @@ impl Driver {
             registry,
             commands,
             open: BTreeMap::new(),
-            subleases: Sublessee::default(),
+            derived: DerivedLeases::default(),
             windows: DrivenWindows::new(),
             clocks: clock::ClockWatch::start(),
             looks: NextLooks { tick: Time::MAX, tell: Time::MAX },
@@ -199,7 +220,7 @@ impl Driver {
                 let until = self.session.allowance(now, &resource).until;
                 if let Some(held) = self.held(&resource, generation) {
                     held.leave(now, until);
-                    self.subleases.leave(now, &resource, &mut self.session);
+                    self.derived.leave(now, &resource, &mut self.session);
                     self.looks.tick = now;
                 }
             }
@@ -238,16 +259,20 @@ impl Driver {
             return;
         }
         debug!(resource = %opening.resource, wants = opening.demand.wants().as_f64(), "opened");
-        self.subleases.leave(now, &opening.resource, &mut self.session);
-        self.subleases.yield_to_program(now, &opening.resource);
+        self.derived.leave(now, &opening.resource, &mut self.session);
+        self.derived.subleases.yield_to_program(now, &opening.resource);
+        self.yield_companion(now, &opening.resource);
         self.windows.holder.yield_to_program(now, &opening.resource);
         self.session.add(now, opening.resource.clone(), opening.config.clone());
         self.session.set_peak(now, &opening.resource, opening.demand.peak().map(Amount::as_f64));
         let policies = self.session.policies(&opening.resource);
-        opening.allow(now, policies, self.session.allowance(now, &opening.resource));
+        let allowance = self.session.allowance(now, &opening.resource);
+        opening.allow(now, policies, allowance);
         self.session.set_in_use(now, &opening.resource, opening.enforcer.in_use());
         self.looks.tick_by(now);
-        self.open.insert(opening.resource.clone(), DrivenResource { opening, leaving: false });
+        let resource = opening.resource.clone();
+        self.open.insert(resource.clone(), DrivenResource { opening, leaving: false });
+        self.hear_of_second(now, &resource, allowance.beside);
     }
 
     fn take(&mut self, now: Time, event: session::Event) {
@@ -293,6 +318,13 @@ impl Driver {
             self.session.set_peak(now, resource, peak.map(Amount::as_f64));
             self.session.set_wants(now, resource, wants);
             self.session.set_unenforced(resource, held.opening.enforcer.unenforced());
+            let usage = AccompaniedUse {
+                wants,
+                peak: peak.map(Amount::as_f64),
+                in_use: held.opening.enforcer.in_use_beside(),
+                counted: held.opening.enforcer.counted_beside(),
+            };
+            self.derived.companions.want(now, resource, usage, &mut self.session);
             held.opening.view.send_if_modified(|view| {
                 view.wants = wants;
                 false
@@ -311,7 +343,7 @@ impl Driver {
         for resource in self.open.keys().cloned().collect::<Vec<_>>() {
             self.hear_of_domains(now, &resource);
         }
-        self.subleases.observe(now, &mut self.session);
+        self.derived.subleases.observe(now, &mut self.session);
         self.looks.tick = if self.open.is_empty() { Time::MAX } else { now + tick };
     }
 
@@ -324,14 +356,16 @@ impl Driver {
             }
             match action {
                 Action::Change(change) if self.windows.holder.apply(now, &change, &mut self.session) => {}
+                Action::Change(change) if self.try_second(now, &change) => {}
                 Action::Change(change) => {
-                    let resource = change.resource.clone();
+                    let (resource, is_tried) = (change.resource.clone(), change.allowance.beside);
                     self.tell_domain(now, &change);
                     if let Some(held) = self.open.get_mut(&resource) {
                         held.apply(now, change);
                         // The limit is lowered, and the next report is not built: what is in use now is what it may say.
                         self.session.set_in_use(now, &resource, held.opening.enforcer.in_use());
                         self.hear_of_domains(now, &resource);
+                        self.hear_of_second(now, &resource, is_tried);
                         self.ask_for_units(now, &resource);
                     }
                 }
@@ -373,7 +407,7 @@ impl Driver {
     fn stop(&mut self, now: Time, done: Option<oneshot::Sender<()>>) {
         for (resource, held) in &mut self.open {
             held.leave(now, self.session.allowance(now, resource).until);
-            self.subleases.leave(now, resource, &mut self.session);
+            self.derived.leave(now, resource, &mut self.session);
         }
         self.windows.holder.leave(now, &mut self.session);
         self.looks.tick = now;
@@ -401,6 +435,7 @@ impl DrivenResource {
     fn leave(&mut self, now: Time, until: Time) {
         self.leaving = true;
         self.opening.enforcer.allow(now, Allowance { until, ..Allowance::NOTHING });
+        self.opening.enforcer.try_beside(now, None);
         self.opening.view.send_modify(|view| *view = LeaseState::closed());
         self.note_shortness(now);
     }

@@ -33,6 +33,12 @@ pub(super) trait Enforce: Send + Sync {
     fn unenforced(&self) -> Unenforced;
     /// Takes up units that were sent.
     fn bring(&self, units: SentUnits, now: Time);
+    /// The second limit allows so much from here on; absent: none is tried.
+    fn try_beside(&self, now: Time, allowance: Option<Allowance>);
+    /// The amount of the second limit that is in use.
+    fn in_use_beside(&self) -> Amount;
+    /// The units that the second limit was asked for, and would have refused.
+    fn counted_beside(&self) -> Unenforced;
 }
 
 // === impl Enforce ===
@@ -78,6 +84,18 @@ impl Enforce for Limiter {
     fn bring(&self, units: SentUnits, now: Time) {
         Limiter::bring(self, units, now);
     }
+
+    fn try_beside(&self, now: Time, allowance: Option<Allowance>) {
+        Limiter::try_beside(self, now, allowance);
+    }
+
+    fn in_use_beside(&self) -> Amount {
+        Amount::ZERO
+    }
+
+    fn counted_beside(&self) -> Unenforced {
+        self.usage_beside().counts()
+    }
 }
 
 impl Enforce for Semaphore {
@@ -104,4 +122,16 @@ impl Enforce for Semaphore {
     }
 
     fn bring(&self, _: SentUnits, _: Time) {}
+
+    fn try_beside(&self, now: Time, allowance: Option<Allowance>) {
+        Semaphore::try_beside(self, now, allowance);
+    }
+
+    fn in_use_beside(&self) -> Amount {
+        Amount::from_units(Semaphore::in_use_beside(self).into())
+    }
+
+    fn counted_beside(&self) -> Unenforced {
+        self.usage_beside().counts()
+    }
 }

@@ -8,6 +8,7 @@ use lessor_proto::{Amount, ResourceId, Time};
 use crate::domain;
 use crate::fault::Fault;
 use crate::holding::{Kind, Rung};
+use crate::second_limit::SecondUsage;
 use crate::session::{SessionCounts, Transport};
 use crate::shortness::ShortBy;
 
@@ -63,6 +64,8 @@ pub struct ResourceMetrics {
     pub unenforced: u64,
     /// Whether everything is let pass.
     pub lets_pass: bool,
+    /// The units that were asked of the second limit that is tried beside this one.
+    pub beside: SecondUsage,
     /// Units of a gauge in use, within the lease; 0 for a rate.
     pub in_use: u32,
     /// The counts of what the domains of a rate have asked for and were granted.

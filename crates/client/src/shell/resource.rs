@@ -18,6 +18,7 @@ use crate::domain::{Domains, Query};
 use crate::gauge::{Permit, Semaphore};
 use crate::holding::Kind;
 use crate::limiter::Limiter;
+use crate::second_limit::SecondUsage;
 use crate::shortness::Shortness;
 use crate::waiting::Boot;
 
@@ -230,8 +231,9 @@ impl Core<Limiter> {
     pub(super) fn metrics(&self, named: Option<usize>) -> ResourceMetrics {
         let (used, unenforced) = (self.enforcer.usage(), self.enforcer.unenforced());
         let denied = used.attempted.saturating_sub(used.granted + used.waiting + unenforced);
+        let beside = self.enforcer.usage_beside();
         let metrics =
-            ResourceMetrics { unenforced, ..self.metrics_with(Kind::Rate, used.granted, denied, 0) };
+            ResourceMetrics { unenforced, beside, ..self.metrics_with(Kind::Rate, used.granted, denied, 0) };
         let busiest = named.map(|most| self.domains.snapshot(&Query::busiest(most), clock::now()));
         // One count, so that the rows and all others add up to it.
         let domains = busiest.as_ref().map_or(metrics.domains, |snapshot| snapshot.counts);
@@ -246,6 +248,7 @@ impl Core<Semaphore> {
         let unenforced = self.enforcer.unenforced();
         ResourceMetrics {
             unenforced,
+            beside: self.enforcer.usage_beside(),
             ..self.metrics_with(Kind::Gauge, granted, denied, self.enforcer.in_use())
         }
     }
@@ -318,6 +321,7 @@ impl<E> Core<E> {
             denied,
             unenforced: 0,
             lets_pass: view.unenforced,
+            beside: SecondUsage::default(),
             in_use,
             domains: self.domains.counts(),
             busiest: None,

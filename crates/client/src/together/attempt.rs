@@ -79,6 +79,7 @@ impl Combination<'_> {
         let held = asked.iter().zip(permits).filter_map(|(asked, units)| {
             let mut units = units?.ok()?;
             units.shrink(asked.part.price.units(permit.copies));
+            units.pass_on(|| now);
             Some(units)
         });
         permit.held = held.collect();
@@ -107,7 +108,7 @@ fn permits(asked: &[Asked<'_>], held: Held, now: Time) -> Vec<Option<Taken>> {
         _ => None,
     }) {
         let Asked { least, most, .. } = asked[index];
-        permits[index].get_or_insert_with(|| gauge.try_acquire_between(least, most, || now));
+        permits[index].get_or_insert_with(|| gauge.take_between(least, most, || now));
     }
     permits
 }

@@ -12,6 +12,7 @@ use crate::decision::Ground;
 use crate::domain::{Bound, Degraded, DomainCounts, DomainOptions, Policies, Query, Row, Rules};
 use crate::limiter::Allowance;
 
+mod beside;
 mod oracle;
 mod passing;
 mod shared;

@@ -109,6 +109,7 @@ impl Books {
             earlier: None,
             bound_by: None,
             unenforced: false,
+            beside: false,
         };
         Some((grant, seq))
     }

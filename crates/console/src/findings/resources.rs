@@ -56,7 +56,11 @@ fn of_promise(row: &ResourceRow) -> Vec<Finding> {
             "Wait; it is over after a lease at the latest.",
         ));
     }
-    if status.unenforced > 0.0 {
+    if let Some(of) = status.resource.strip_suffix("|beside").filter(|_| status.unenforced >= 1.0) {
+        let what = format!("It is a second limit that is tried beside {of:?}, and kept to by nobody.");
+        let todo = "`lessor promote` puts it in force when the counts of clients are as wanted.";
+        found.push(Finding::new(Severity::Note, "tried", what, todo));
+    } else if status.unenforced > 0.0 {
         let who = if status.unenforced >= 1.0 { "All clients let" } else { "Some clients let" };
         let what = format!(
             "{who} everything pass and count what they would refuse: more may be used than there is.{}",

@@ -65,10 +65,12 @@ fn who_is_named_goes_by_that_rule_and_not_by_a_pattern_before_it() {
 }
 
 #[test]
-fn a_floor_and_the_lease_of_a_domain_are_for_who_may_hold_the_resource() {
+fn a_floor_a_companion_and_the_lease_of_a_domain_are_for_who_may_hold_the_resource() {
     let access = Access { clients: vec![client("web", &["db"])], ..Access::default() };
     let rights = rights(&access, "web", HolderKind::Client, "x").unwrap();
-    for (name, may) in [("db|safe", true), ("db|d:acme", true), ("dc|safe", false), ("db2", false)] {
+    let names =
+        [("db|safe", true), ("db|d:acme", true), ("db|beside", true), ("dc|safe", false), ("db2", false)];
+    for (name, may) in names {
         assert_eq!(rights.may_hold(&resource(name)).is_ok(), may, "{name}");
     }
 }

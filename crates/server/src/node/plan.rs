@@ -6,7 +6,7 @@ use lessor_proto::{Epoch, ResourceId, Time};
 
 use super::{Node, covering};
 use crate::plan::{NodePlan, PlanChange, PlannedFigures, PlannedResource, RestDemands};
-use crate::repository::Template;
+use crate::repository::{Repository, Template};
 use crate::resource::{Resource, Slot};
 
 /// A plan of a node of which a part is scanned.
@@ -95,6 +95,11 @@ impl PlanScan {
                 Some(repository) => covering(repository, &node.orders.overrides, &node.config, id),
                 None => resource.template().map(Arc::clone),
             };
+            // Nobody loses or gains by what is only tried.
+            let is_tried = |repository: &Repository| repository.is_companion(id);
+            if is_tried(&node.repository) || self.change.repository.as_ref().is_some_and(is_tried) {
+                continue;
+            }
             if !self.change.is_about(id, resource.template(), after.as_ref()) {
                 continue;
             }

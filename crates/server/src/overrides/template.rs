@@ -18,8 +18,8 @@ impl Overrides {
         self.0.iter().any(|placed| changes.contains(&placed.kind()))
     }
 
-    /// The template that a resource follows which would follow that one: with the newest cap, where that is less, without the
-    /// domains that are drained, and kept to by nobody where that is switched off.
+    /// The template that a resource follows which would follow that one: with the newest cap, where that is less, of the
+    /// second limit too, without the domains that are drained, and kept to by nobody where that is switched off.
     pub(crate) fn applied(&self, resource: &ResourceId, template: &Arc<Template>) -> Arc<Template> {
         let about = self.0.iter().filter(|placed| placed.is_about(resource.as_str()));
         let (mut cap, mut closed, mut enforce) = (None, Vec::new(), template.enforce);
@@ -32,14 +32,16 @@ impl Overrides {
             }
         }
         let capped = cap.map(|cap| if template.kind == Kind::Gauge { whole(cap) } else { cap });
-        let capacity = capped.map_or(template.capacity, |capped| template.capacity.min(capped));
+        let at_most = |capacity: Amount| capped.map_or(capacity, |capped| capacity.min(capped));
+        let (capacity, beside) = (at_most(template.capacity), template.beside.map(at_most));
         let domains = template.domains.as_ref().filter(|_| !closed.is_empty());
         let domains = domains.and_then(|domains| without(domains, &closed));
-        if (capacity, enforce) == (template.capacity, template.enforce) && domains.is_none() {
+        let is_same = (capacity, beside, enforce) == (template.capacity, template.beside, template.enforce);
+        if is_same && domains.is_none() {
             return Arc::clone(template);
         }
         let domains = domains.or_else(|| template.domains.clone());
-        Arc::new(Template { capacity, domains, enforce, ..Template::clone(template) })
+        Arc::new(Template { capacity, beside, domains, enforce, ..Template::clone(template) })
     }
 }
 

@@ -53,6 +53,22 @@ fn a_floor_is_frozen_with_its_resource_and_the_lease_of_a_domain_is_not() {
 }
 
 #[test]
+fn a_cap_and_a_freeze_are_about_the_second_limit_as_well() {
+    let template = Template {
+        beside: Some(Amount::from_units(400)),
+        ..Template::new(Glob::new("*").unwrap(), Amount::from_units(500))
+    };
+    let repository = Repository::new(vec![template]).unwrap();
+    let (db, companion) = (name("db"), name("db|beside"));
+    for (cap_at, wanted) in [(450.0, [450, 400]), (300.0, [300, 300])] {
+        let all = overrides(&[("a", cap("db", cap_at)), ("b", freeze("db"))]);
+        let found = [&db, &companion].map(|id| repository.find_under(id, &all).unwrap().capacity);
+        assert_eq!(found, wanted.map(Amount::from_units));
+        assert!(all.freezes(&companion));
+    }
+}
+
+#[test]
 fn the_newest_of_two_drains_says_whether_asking_is_refused() {
     let (kind, web, db) = (HolderKind::Client, client("web-7"), name("db"));
     let mut all = overrides(&[("a", drain("web-*", None, true)), ("b", drain("web-7", Some("db"), false))]);

@@ -50,6 +50,7 @@ pub(super) fn of_resource(
         }
         notes.extend(of_scope(before, after));
     }
+    notes.extend(of_beside(before, after));
     let is_limited = |template: &Template| template.policy != SharePolicy::None;
     if before.is_some_and(is_limited) && !is_limited(after) {
         notes.push("nobody would be limited any more".to_owned());
@@ -105,6 +106,22 @@ fn of_unenforced(Unenforced { asked, passed, silent }: Unenforced) -> Option<Str
     }
 }
 
+/// Whether another second limit would be tried, or none any more.
+fn of_beside(before: Option<&Template>, after: &Template) -> Option<String> {
+    let tried = before.and_then(|before| before.beside);
+    let said = |template: &Template| (template.beside, template.capacity);
+    match (tried, after.beside) {
+        (_, Some(beside)) if before.map(said) != Some(said(after)) => {
+            Some(format!("a second limit of {beside} would be tried beside {}", after.capacity))
+        }
+        (Some(beside), None) if beside == after.capacity => {
+            Some(format!("the second limit of {beside}, which was tried, would be the one in force"))
+        }
+        (Some(beside), None) => Some(format!("the second limit of {beside} would be tried no more")),
+        _ => None,
+    }
+}
+
 /// Whether the hits of others would count in another way for a domain.
 fn of_scope(before: &Template, after: &Template) -> Option<String> {
     let scope = |template: &Template| template.domains.as_ref().map(|domains| domains.policies.scope());
@@ -135,7 +152,10 @@ pub(super) fn of_templates(config: &NodeConfig, templates: &Repository) -> Vec<P
 
 #[cfg(test)]
 mod tests {
+    use lessor_proto::Amount;
+
     use super::*;
+    use crate::repository::Glob;
 
     #[test]
     fn what_would_have_been_refused_is_said_where_anybody_has_said_it() {
@@ -146,5 +166,26 @@ mod tests {
         let silent = "2 that let everything pass have said nothing, as earlier versions do";
         assert_eq!(said(12_345, 37, 2), Some(format!("{of}; {silent}")));
         assert!(said(0, 0, 2).is_some_and(|said| said.ends_with(silent)));
+    }
+
+    #[test]
+    fn a_second_limit_is_noted_where_it_changes() {
+        let of = |capacity, beside: Option<u64>| Template {
+            beside: beside.map(Amount::from_units),
+            ..Template::new(Glob::new("db").unwrap(), Amount::from_units(capacity))
+        };
+        let noted = |before, after| of_beside(Some(&before), &after).unwrap_or_default();
+        assert_eq!(noted(of(500, Some(400)), of(500, Some(400))), "");
+        let tried = "a second limit of 400 would be tried beside 500";
+        assert_eq!(noted(of(500, None), of(500, Some(400))), tried);
+        assert_eq!(of_beside(None, &of(500, Some(400))).as_deref(), Some(tried));
+        assert_eq!(
+            noted(of(500, Some(400)), of(400, None)),
+            "the second limit of 400, which was tried, would be the one in force"
+        );
+        assert_eq!(
+            noted(of(500, Some(400)), of(500, None)),
+            "the second limit of 400 would be tried no more"
+        );
     }
 }

@@ -54,6 +54,8 @@ pub enum Field {
     MostClients,
     /// [`Template::enforce`].
     Enforce,
+    /// [`Template::beside`].
+    Beside,
     /// [`Template::domains`].
     Domains,
 }
@@ -205,6 +207,7 @@ impl Field {
             Field::MostPriority => "most_priority",
             Field::MostClients => "most_clients",
             Field::Enforce => "enforce",
+            Field::Beside => "beside",
             Field::Domains => "domains",
         }
     }

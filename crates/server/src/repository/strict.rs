@@ -31,7 +31,7 @@ impl Repository {
 
     /// Why no template covers `resource`, where there is more to be said than that none matches.
     pub(crate) fn why_unknown(&self, resource: &ResourceId) -> Option<String> {
-        if let Some(why) = self.why_no_workers(resource) {
+        if let Some(why) = self.why_no_workers(resource).or_else(|| self.why_no_companion(resource)) {
             return Some(why);
         }
         let (of, domain) = resource.domained()?;
@@ -85,6 +85,7 @@ impl Template {
             safe_fraction: Fraction::NONE,
             safe_lease: None,
             in_steps: false,
+            beside: None,
             domains: None,
             ..self.clone()
         })

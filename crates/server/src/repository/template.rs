@@ -84,6 +84,8 @@ pub struct Template {
     /// The part of all clients that keep to their leases. The others let everything pass and count what they would have refused:
     /// then more may be used than there is.
     pub enforce: Fraction,
+    /// The capacity of a second limit that is tried beside this one: decided by shares as this is, counted and kept to by nobody.
+    pub beside: Option<Amount>,
     /// Of a rate: what one domain of a client may use of the client's lease; absent: all of it.
     pub domains: Option<Domains>,
 }
@@ -165,6 +167,7 @@ impl Template {
             most_priority: None,
             most_clients: None,
             enforce: Fraction::ALL,
+            beside: None,
             domains: None,
         }
     }
@@ -295,6 +298,7 @@ impl Template {
             safe_fraction: Fraction::NONE,
             safe_lease: None,
             in_steps: true,
+            beside: None,
             domains: None,
             ..self.clone()
         })

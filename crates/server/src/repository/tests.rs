@@ -63,6 +63,35 @@ fn a_floor_follows_a_template_derived_from_that_of_its_resource() {
 }
 
 #[test]
+fn a_companion_follows_a_template_that_nobody_keeps_to() {
+    let trying = |glob| Template {
+        beside: Some(Amount::from_units(40)),
+        safe_fraction: Fraction::HALF,
+        ..template(glob)
+    };
+    let own = Template { lease_length: Duration::from_secs(90), ..template("x|beside") };
+    let templates = vec![trying("db-?"), trying("x"), own, template("y"), template("*beside*")];
+    let repository = Repository::new(templates).unwrap();
+    let id = |name| ResourceId::new(name, 256).unwrap();
+    let find = |name| repository.find(&id(name));
+    let companion = find("db-1|beside").unwrap();
+    assert_eq!((companion.capacity, companion.shared()), (Amount::from_units(40), Amount::from_units(40)));
+    assert_eq!((companion.enforce, companion.small_leases), (Fraction::NONE, Some(SmallLeases::Save)));
+    assert!(companion.beside.is_none() && repository.is_companion(&id("db-1|beside")));
+    // A template of its very name comes first; and where none is tried no glob covers the name.
+    assert_eq!(find("x|beside").unwrap().lease_length, Duration::from_secs(90));
+    assert!(find("y|beside").is_none());
+    for name in ["db-1|beside|safe", "db-1|beside|beside", "other|beside"] {
+        assert_eq!(find(name).unwrap().glob.as_str(), "*beside*", "{name}");
+    }
+    for name in ["x|beside", "y|beside", "other|beside"] {
+        assert!(!repository.is_companion(&id(name)), "{name}");
+    }
+    let why = repository.why_unknown(&id("y|beside"));
+    assert_eq!(why.as_deref(), Some("no second limit is tried beside \"y\""));
+}
+
+#[test]
 fn unmatched_name_is_unknown() {
     check(&["db-*"], &[("db", None), ("db-1/x", None)]);
     check(&[], &[("db", None)]);

@@ -208,6 +208,7 @@ impl Resource {
             earlier: None,
             bound_by: None,
             unenforced: self.lets_pass(slot),
+            beside: self.tells_beside(slot),
         }
     }
 

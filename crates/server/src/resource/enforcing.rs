@@ -1,6 +1,6 @@
-//! The part of all clients that keeps to leases: the others let everything pass, which they are told with each grant. The grants
-//! are the same for all. What those others would have refused they count, and their reports say it; a node says the sum of it to
-//! the node above.
+//! The part of all clients that keeps to leases: the others let everything pass, which they are told with each grant. So they are
+//! of a second limit that is tried. The grants are the same for all. What those others would have refused they count, and their
+//! reports say it; a node says the sum of it to the node above.
 
 use lessor_proto::message::{HolderKind, Report, Unenforced};
 
@@ -18,12 +18,23 @@ impl Resource {
         self.terms.lets_pass(child.kind, &child.name)
     }
 
-    /// The template is another one than `before`: whoever listens is told whether it keeps to its lease.
+    /// Whether the holder at `slot` is told that a second limit is tried.
+    pub(super) fn tells_beside(&self, slot: Slot) -> bool {
+        let child = self.holders.at(slot);
+        self.terms.tells_beside(child.kind, child.flags.incarnated)
+    }
+
+    /// The template is another one than `before`: whoever listens is told whether it keeps to its lease, and whether a second
+    /// limit is tried.
     pub(super) fn change_enforcing(&mut self, before: &Template) {
-        if before.enforce == self.terms.enforce {
+        let is_tried = |template: &Template| template.beside.is_some();
+        if before.enforce == self.terms.enforce && is_tried(before) == is_tried(&self.terms) {
             return;
         }
-        let told = |template: &Template, child: &Child| template.lets_pass(child.kind, &child.name);
+        let told = |template: &Template, child: &Child| {
+            let passes = template.lets_pass(child.kind, &child.name);
+            (passes, template.tells_beside(child.kind, child.flags.incarnated))
+        };
         let others = self.holders.children().iter_slots();
         let others = others.filter(|(_, child)| told(before, child) != told(&self.terms, child));
         let slots: Vec<Slot> = others.map(|(slot, _)| slot).collect();

@@ -320,6 +320,7 @@ impl Resource {
             earlier: None,
             bound_by: Some(BoundBy::Claim),
             unenforced: self.terms.lets_pass(ask.kind, ask.holder.as_str()),
+            beside: self.terms.tells_beside(ask.kind, ask.incarnation.is_some()),
             generation: Some(self.generation()),
         };
         Reply { grant, retry: None, told: Told { seq: 0, length, at: now, is_all: false } }

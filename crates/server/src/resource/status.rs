@@ -49,6 +49,8 @@ pub struct ResourceStatus {
     pub unenforced_passed: u64,
     /// Holders that are to let everything pass and have never said that they count: of a version before that, or new.
     pub unenforced_silent: u32,
+    /// The capacity of the second limit that is tried beside it; absent: none is.
+    pub beside: Option<f64>,
     /// Whether what policies of domains refuse is granted, and counted.
     pub domains_unenforced: bool,
     /// The excess over the capacity without a cut that explains it: 0.
@@ -143,6 +145,7 @@ impl Resource {
             unenforced_asked: tried.asked,
             unenforced_passed: tried.passed,
             unenforced_silent: tried.silent,
+            beside: self.terms.beside.map(Amount::as_f64),
             domains_unenforced: self
                 .terms
                 .domains

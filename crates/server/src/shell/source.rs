@@ -24,6 +24,7 @@
 //!     most_priority: 3               # a greater priority counts as that; absent: any counts
 //!     most_clients: 10000            # a node below stands for no more than that; absent: for any number
 //!     enforce: true                  # or false: clients let everything pass and count what they would refuse; or the part that enforces
+//!     # beside: {capacity: 400}      # a second limit that is tried: decided and counted as well, and kept to by nobody
 //!     algorithm:
 //!       kind: FAIR_SHARE             # NO_ALGORITHM, STATIC, PROPORTIONAL_SHARE, FAIR_SHARE; or 0 to 3
 //!       lease_length: 60             # seconds
@@ -71,7 +72,7 @@ use crate::token::TokenKeys;
 pub use lessor_yaml::{Fault, Faults};
 
 pub use self::delta::{Delta, DocumentText, ThreeWay};
-pub use self::outline::{OutlinedField, outline};
+pub use self::outline::{OutlinedField, outline, without};
 pub use self::watch::Source;
 
 /// The most bytes a file may have.

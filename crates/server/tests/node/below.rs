@@ -73,6 +73,7 @@ pub(super) fn hear_above(node: &mut Node, now: Time, seq: u64, before: Option<u6
             earlier: None,
             bound_by: None,
             unenforced: false,
+            beside: false,
             burst: None,
             learning: false,
             learning_left: None,

@@ -58,6 +58,7 @@ fn leaf() -> Node {
         earlier: None,
         bound_by: None,
         unenforced: false,
+        beside: false,
         burst: None,
         learning: false,
         learning_left: None,

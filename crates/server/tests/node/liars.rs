@@ -61,6 +61,7 @@ fn lease(name: &str, incarnation: u64, amount: u64, token: u64) -> (Grant, Time)
         earlier: None,
         bound_by: None,
         unenforced: false,
+        beside: false,
     };
     (grant, Time::ZERO + Duration::from_secs(60))
 }

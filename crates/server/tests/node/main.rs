@@ -2,6 +2,7 @@
 
 mod advice;
 mod below;
+mod beside;
 mod caps;
 mod claims;
 mod clocks;

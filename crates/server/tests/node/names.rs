@@ -97,6 +97,7 @@ fn answer_with(path: &[&str], seq: u64, units: u64, learning: bool) -> Answer {
         earlier: None,
         bound_by: None,
         unenforced: false,
+        beside: false,
         burst: None,
         learning,
         learning_left: None,

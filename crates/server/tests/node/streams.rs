@@ -189,6 +189,7 @@ fn report(hall: &mut Hall, name: &str, words: &[&str], number: &dyn Fn(&str) -> 
             earlier: None,
             bound_by: None,
             unenforced: false,
+            beside: false,
         };
         listener.lease = Some((grant, Time::MAX));
         listener.counts = number("counts").map(Duration::from_secs_f64);
@@ -240,6 +241,7 @@ fn from_above(hall: &mut Hall, number: &dyn Fn(&str) -> Option<f64>) {
             earlier: None,
             bound_by: None,
             unenforced: false,
+            beside: false,
         }]),
     };
     hall.node.on_parent(hall.now, session::Event::Down { id: stream, down });

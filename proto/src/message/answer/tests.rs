@@ -29,6 +29,7 @@ fn grant() -> Grant {
         earlier: None,
         bound_by: Some(BoundBy::Level),
         unenforced: true,
+        beside: true,
         generation: None,
     }
 }

@@ -409,6 +409,7 @@ fn grant(to: HolderKind) -> impl Strategy<Value = Grant> {
                 earlier: None,
                 bound_by: Some(BoundBy::Level),
                 unenforced: ack_wanted,
+                beside: ack_wanted,
                 generation: None,
             }
         },

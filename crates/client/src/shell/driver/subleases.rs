@@ -14,13 +14,13 @@ impl Driver {
         let Some(held) = self.open.get(resource).filter(|held| !held.leaving) else { return };
         let priority = held.opening.config.bands.first().map_or(0, |band| band.priority);
         let (news, is_own) = (held.opening.domains.subleases(), |id: &ResourceId| self.open.contains_key(id));
-        self.subleases.hear(now, (resource, priority), news, is_own, &mut self.session);
+        self.derived.subleases.hear(now, (resource, priority), news, is_own, &mut self.session);
         self.looks.tick_by(now + RATE_TICK);
     }
 
     /// Lets a domain use what a server allows, if the change is about the lease of one.
     pub(super) fn tell_domain(&self, now: Time, change: &Change) {
-        if !self.subleases.apply(now, change) {
+        if !self.derived.subleases.apply(now, change) {
             return;
         }
         let (resource, rung) = (&change.resource, change.rung.name());

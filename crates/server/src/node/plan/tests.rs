@@ -54,3 +54,31 @@ fn beyond_so_many_of_all_resources_holders_are_taken_together_and_none_is_left_o
     assert_eq!(looked_at(&node, 450), [(200, 0, all), (200, 0, all), (50, 150, all)]);
     assert_eq!(looked_at(&node, 0), [(0, 200, all); 3]);
 }
+
+#[test]
+fn a_companion_is_not_planned_and_what_it_is_tried_beside_is() {
+    let template =
+        |beside| Template { beside, ..Template::new(Glob::new("*").unwrap(), Amount::from_units(500)) };
+    let repository = |beside| Repository::new(vec![template(beside)]).unwrap();
+    let (tried, plain) = (repository(Some(Amount::from_units(400))), repository(None));
+    for (before, after, names) in [(&tried, &plain, &["db", "db|beside"][..]), (&plain, &tried, &["db"])] {
+        let mut node = Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), before.clone());
+        for &name in names {
+            let id = ResourceId::new(name, 256).unwrap();
+            let ask = Ask {
+                kind: HolderKind::Client,
+                holder: ClientId::new("client", 256).unwrap(),
+                incarnation: Some(Incarnation(1)),
+                report_id: Some(ReportId(1)),
+                target_epoch: None,
+                line: None,
+                reports: vec![Report::new(id, [Band { priority: 0, subclients: 1, wants: 450.0 }])],
+            };
+            node.ask(Time::ZERO, &ask).unwrap();
+        }
+        let mut scan = PlanScan::new(PlanChange { repository: Some(after.clone()), ..PlanChange::default() });
+        let plan = (0..10).find_map(|_| scan.step(Time::ZERO, &node)).unwrap();
+        let planned: Vec<String> = plan.resources().iter().map(ToString::to_string).collect();
+        assert_eq!(planned, ["db"]);
+    }
+}

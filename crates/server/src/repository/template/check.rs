@@ -88,6 +88,7 @@ impl Template {
         problems.extend(self.burst_problem());
         problems.extend(self.domains_problem());
         problems.extend(self.enforce_problem());
+        problems.extend(self.beside_problems());
         problems.extend(self.window_problems());
         problems.extend(self.workers_problem());
         problems

@@ -35,11 +35,13 @@ const TEMPLATE: &[&str] = &[
     "most_priority",
     "most_clients",
     "enforce",
+    "beside",
     "domains",
     "algorithm",
 ];
 const ALGORITHM: &[&str] =
     &["kind", "lease_length", "refresh_interval", "learning_mode_duration", "parameters"];
+const BESIDE: &[&str] = &["capacity"];
 const PARAMETER: &[&str] = &["name", "value"];
 
 const UNITS: &str = "a number, as in 500";
@@ -52,7 +54,7 @@ const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
 /// The fields of a template that the rules for several of them may find wrong.
-const PLACED: [Field; 16] = [
+const PLACED: [Field; 18] = [
     Field::IdentifierGlob,
     Field::Capacity,
     Field::SafeCapacity,
@@ -68,6 +70,8 @@ const PLACED: [Field; 16] = [
     Field::SafeLease,
     Field::Burst,
     Field::SmallLeases,
+    Field::Enforce,
+    Field::Beside,
     Field::Domains,
 ];
 
@@ -155,6 +159,7 @@ pub(super) fn draft(notes: &mut Notes, index: usize, node: &YamlNode) -> Option<
         most_priority: most_priority(notes, &at),
         most_clients: most_clients(notes, &at),
         enforce: enforce(notes, &at),
+        beside: beside(notes, &at),
         domains: own.domains,
     };
     Some(Draft { subject: notes.subject.clone(), has_glob, template, places })
@@ -191,6 +196,32 @@ fn most_clients(notes: &mut Notes, at: &Fields<'_>) -> Option<u32> {
 
 fn enforce(notes: &mut Notes, at: &Fields<'_>) -> Fraction {
     notes.read(at, "enforce", scalar::enforce).or(Fraction::ALL)
+}
+
+/// Reads the second limit that is tried beside the template's own.
+fn beside(notes: &mut Notes, template: &Fields<'_>) -> Option<Amount> {
+    let node = template.get("beside")?;
+    let outer = notes.subject.clone();
+    notes.subject.push_str("beside: ");
+    let schema = Schema { subject: "it".into(), within: " in beside", known: BESIDE, hint: hint_in_beside };
+    let capacity = Fields::read(notes, node, &schema).and_then(|at| {
+        let capacity = notes.number(&at, Field::Capacity, UNITS, Template::check_capacity);
+        notes.required(&at, "capacity", UNITS, capacity)
+    });
+    notes.subject = outer;
+    capacity
+}
+
+fn hint_in_beside(name: &str) -> Option<&'static str> {
+    match name {
+        "enforce" => Some("means nothing here: the second limit is kept to by nobody"),
+        "beside" => Some("means nothing here: there is one second limit and no third"),
+        "domains" => Some("are not tried beside others; wanted enforce: false within domains"),
+        _ if TEMPLATE.contains(&name) || ALGORITHM.contains(&name) => {
+            Some("belongs to the template, and is the same for both limits")
+        }
+        _ => None,
+    }
 }
 
 fn algorithm(notes: &mut Notes, template: &Fields<'_>) -> Algorithm {

@@ -1,0 +1,98 @@
+//! The companions in a session: the resources as which second limits are leased. They want what the resources want that they are
+//! tried beside. For whoever drives the session; the program does not hear of them.
+
+use std::collections::BTreeSet;
+
+use lessor_proto::message::{BoundBy, Unenforced};
+use lessor_proto::{Amount, ResourceId, Time};
+
+use crate::allowance::Allowance;
+use crate::holding::{Fallback, HoldingConfig, Rung};
+use crate::session::{Change, Session};
+
+/// Bytes in the name of a resource, by default.
+const NAME_BYTES: usize = 256;
+
+/// The companions that a session holds, of any number of resources.
+#[derive(Debug, Default)]
+pub struct Companions(BTreeSet<ResourceId>);
+
+/// The use of a resource beside which a second limit is tried.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct AccompaniedUse {
+    /// The amount that it wants, in units (a second).
+    pub wants: f64,
+    /// Its claim on what nobody wants.
+    pub peak: Option<f64>,
+    /// The amount of the second limit that is in use.
+    pub in_use: Amount,
+    /// The units that the second limit was asked for, and would have refused.
+    pub counted: Unenforced,
+}
+
+// === impl Companions ===
+
+impl Companions {
+    /// Asks for the companion of `of`, which is held so, unless it is there already. What `is_own` holds for the program has
+    /// opened itself.
+    pub fn ask(
+        &mut self,
+        now: Time,
+        of: &ResourceId,
+        config: HoldingConfig,
+        is_own: impl Fn(&ResourceId) -> bool,
+        session: &mut Session,
+    ) {
+        let Some(companion) = of.companion(NAME_BYTES).filter(|companion| !is_own(companion)) else { return };
+        if self.0.insert(companion.clone()) {
+            session.add(now, companion, HoldingConfig { fallback: Fallback::Pessimistic, ..config });
+        }
+    }
+
+    /// Gives the companion of `of` back. Returns whether there was one: it is tried no more.
+    pub fn give_back(&mut self, now: Time, of: &ResourceId, session: &mut Session) -> bool {
+        let companion = self.of(of);
+        if let Some(companion) = &companion {
+            self.0.remove(companion);
+            session.set_in_use(now, companion, Amount::ZERO);
+            session.remove(now, companion);
+        }
+        companion.is_some()
+    }
+
+    /// The resource beside which a second limit is tried, and what that allows from here on, if the change is about a companion.
+    /// It allows nothing that could be compared before there is a lease, while its grantor is learning, and where the node above
+    /// has granted nothing of it.
+    #[must_use]
+    pub fn changed(&self, change: &Change) -> Option<(ResourceId, Option<Allowance>)> {
+        let of = self.0.get(&change.resource)?.accompanied()?;
+        let is_cut_off =
+            matches!(change.bound_by, Some(BoundBy::LeaseAbove | BoundBy::NoTemplate | BoundBy::OtherKind))
+                && change.allowance.capacity == Some(Amount::ZERO);
+        let is_leased = change.rung == Rung::Leased && change.learns_until.is_none();
+        Some((of, (is_leased && !is_cut_off).then_some(change.allowance)))
+    }
+
+    /// The companion of `of` wants from here on what that wants.
+    pub fn want(&self, now: Time, of: &ResourceId, usage: AccompaniedUse, session: &mut Session) {
+        if let Some(companion) = self.of(of) {
+            session.set_in_use(now, &companion, usage.in_use);
+            session.set_peak(now, &companion, usage.peak);
+            session.set_wants(now, &companion, usage.wants);
+            session.set_unenforced(&companion, usage.counted);
+        }
+    }
+
+    /// The program holds `resource` itself from here on. Returns the one that it was the companion of, if it was one.
+    pub fn yield_to_program(&mut self, resource: &ResourceId) -> Option<ResourceId> {
+        self.0.take(resource)?.accompanied()
+    }
+
+    /// The companion of `of`, if there is one.
+    fn of(&self, of: &ResourceId) -> Option<ResourceId> {
+        if self.0.is_empty() {
+            return None;
+        }
+        of.companion(NAME_BYTES).filter(|companion| self.0.contains(companion))
+    }
+}
