@@ -95,6 +95,8 @@ enum Command {
     Rollback(revisions::Rollback),
     /// Change single fields of a template in etcd
     Set(revisions::Set),
+    /// Put the second limit in force that is tried beside a resource
+    Promote(revisions::Promote),
     /// Let nobody push for a while
     PushFreeze(revisions::PushFreezing),
     /// Remove old revisions from etcd
@@ -146,6 +148,7 @@ fn main() -> ExitCode {
         Command::Export(export) => run(export.run()),
         Command::Rollback(rollback) => run(rollback.run()),
         Command::Set(set) => run(set.run()),
+        Command::Promote(promote) => run(promote.run()),
         Command::PushFreeze(freezing) => run(freezing.run()),
         Command::Prune(prune) => run(prune.run()),
         Command::Freeze(freeze) => run(freeze.run()),

@@ -7,7 +7,7 @@ use lessor_server::shell::source::{self, DocumentText};
 
 use super::files;
 use super::proposal::{Proposal, ProposalFlags};
-use crate::office::OfficeFlags;
+use crate::office::{Office, OfficeFlags};
 
 /// Pushes the content of an earlier revision as the next one, as `lessor push` does
 #[derive(Debug, Args)]
@@ -66,8 +66,7 @@ impl Rollback {
 impl Set {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let place = self.office.open()?;
-        let newest = Some(place.newest().await?).filter(|&newest| newest > 0);
-        let newest = newest.context("nothing has been pushed yet")?;
+        let newest = newest(&place).await?;
         let mut texts = place.texts_of(newest).await?;
         let found = self.find(&texts)?;
         let (document, text) = &mut texts[found];
@@ -106,8 +105,14 @@ impl Set {
     }
 }
 
+/// The number of the newest revision.
+pub(super) async fn newest(place: &Office) -> anyhow::Result<u64> {
+    let newest = Some(place.newest().await?).filter(|&newest| newest > 0);
+    newest.context("nothing has been pushed yet")
+}
+
 /// The text with another scalar in the place of one.
-fn replaced(text: &str, glob: &str, field: &str, value: &str) -> anyhow::Result<String> {
+pub(super) fn replaced(text: &str, glob: &str, field: &str, value: &str) -> anyhow::Result<String> {
     let outline = source::outline(text);
     let mut found = outline.iter().filter(|it| it.template.as_deref() == Some(glob) && it.field == field);
     let range = match (found.next(), found.next()) {

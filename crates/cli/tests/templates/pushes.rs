@@ -66,6 +66,21 @@ async fn what_is_pushed_stands_in_the_history_and_can_be_taken_back() {
 }
 
 #[tokio::test]
+async fn a_second_limit_that_is_promoted_is_the_one_in_force() {
+    let Some(site) = Site::started().await else { return };
+    let tried = everything(100.0, 60)
+        .replace("  capacity: 100\n", "  capacity: 100\n  beside: # since May\n    capacity: 80\n");
+    site.done(&["push", &site.file("tried.yaml", &tried), "-m", "a trial", "--yes"]).await;
+    let promote = ["promote", "db/orders", "-m", "80 was enough", "--ticket", "OPS-318"];
+    assert!(site.fails(1, &promote).await.contains("nobody is there to ask; wanted --yes"));
+    let out = site.done(&[&promote[..], &["--yes"]].concat()).await;
+    assert!(out.contains("~ * capacity: 100 -> 80") && out.contains("- * beside.capacity: 80"), "{out}");
+    assert_eq!(site.done(&["show", "2", "--for", "paris"]).await, everything(80.0, 60));
+    let told = site.fails(1, &["promote", "db/orders", "-m", "again", "--yes"]).await;
+    assert!(told.contains("no second limit is tried beside \"db/orders\""), "{told}");
+}
+
+#[tokio::test]
 async fn faulty_input_is_told_and_nothing_is_pushed() {
     let Some(site) = Site::started().await else { return };
     let good = site.templates(100.0);
