@@ -39,10 +39,9 @@ impl Resource {
         let others = others.filter(|(_, child)| told(before, child) != told(&self.terms, child));
         let slots: Vec<Slot> = others.map(|(slot, _)| slot).collect();
         slots.into_iter().for_each(|slot| self.pusher.owe(slot));
-        let silent = self.holders.children().iter_slots();
-        let silent =
-            silent.filter(|&(slot, child)| told(&self.terms, child) && !self.holders.counts_units(slot));
-        let silent = silent.count();
+        let passing = self.holders.children().iter_slots();
+        let passing = passing.filter(|(_, child)| self.terms.lets_pass(child.kind, &child.name));
+        let silent = passing.filter(|&(slot, _)| !self.holders.counts_units(slot)).count();
         self.holders.tally_mut().set_silent(silent);
     }
 
