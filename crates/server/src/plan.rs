@@ -80,6 +80,8 @@ pub(crate) struct PlannedFigures {
     pub(crate) ghost_ends: Option<f64>,
     /// The units that were asked for while everything was let pass.
     pub(crate) unenforced: Unenforced,
+    /// Those that a second limit was asked for.
+    pub(crate) beside: Unenforced,
 }
 
 /// The demands of holders that are not looked at one by one: those of one priority whose wants are alike are one.

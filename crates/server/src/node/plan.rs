@@ -141,6 +141,7 @@ fn plan_of(
     after: Option<Arc<Template>>,
 ) -> PlannedResource {
     let row = node.row(now, resource);
+    let companion = id.companion(usize::MAX).and_then(|companion| node.resources.get(&companion));
     PlannedResource {
         id: id.clone(),
         before: resource.template().map(Arc::clone),
@@ -153,6 +154,7 @@ fn plan_of(
             wants: row.resource.wants,
             ghost_ends: (row.ghost > 0.0).then_some(row.ghost_ends_in_seconds),
             unenforced: resource.unenforced(),
+            beside: companion.map(Resource::unenforced).unwrap_or_default(),
         },
         levels: resource.levels(),
         step: resource.level_step(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lessor_proto::message::{Ask, Band, HolderKind, Report};
+use lessor_proto::message::{Ask, Band, HolderKind, Report, Unenforced};
 use lessor_proto::{Amount, ClientId, Incarnation, ReportId};
 
 use super::*;
@@ -65,6 +65,9 @@ fn a_companion_is_not_planned_and_what_it_is_tried_beside_is() {
         let mut node = Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), before.clone());
         for &name in names {
             let id = ResourceId::new(name, 256).unwrap();
+            let counted = Unenforced { asked: 9_000, passed: 1_000, silent: 0 };
+            let unenforced = id.accompanied().map(|_| counted);
+            let report = Report::new(id, [Band { priority: 0, subclients: 1, wants: 450.0 }]);
             let ask = Ask {
                 kind: HolderKind::Client,
                 holder: ClientId::new("client", 256).unwrap(),
@@ -72,10 +75,13 @@ fn a_companion_is_not_planned_and_what_it_is_tried_beside_is() {
                 report_id: Some(ReportId(1)),
                 target_epoch: None,
                 line: None,
-                reports: vec![Report::new(id, [Band { priority: 0, subclients: 1, wants: 450.0 }])],
+                reports: vec![Report { unenforced, ..report }],
             };
             node.ask(Time::ZERO, &ask).unwrap();
         }
+        let id = ResourceId::new("db", 256).unwrap();
+        let figures = plan_of(Time::ZERO, &node, &id, node.resources.get(&id).unwrap(), None).figures;
+        assert_eq!(figures.beside.passed, if names.len() > 1 { 1_000 } else { 0 });
         let mut scan = PlanScan::new(PlanChange { repository: Some(after.clone()), ..PlanChange::default() });
         let plan = (0..10).find_map(|_| scan.step(Time::ZERO, &node)).unwrap();
         let planned: Vec<String> = plan.resources().iter().map(ToString::to_string).collect();
