@@ -1,9 +1,10 @@
 //! A second limit that is tried beside the one in force: what has passed the one is asked of the other as well, which refuses
 //! nothing and counts what it would.
 
-use lessor_proto::message::Unenforced;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use lessor_proto::message::Unenforced;
 
 /// The place of a second limit beside one in force. Where none is tried, it costs one load.
 #[derive(Debug)]
