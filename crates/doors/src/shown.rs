@@ -1,4 +1,4 @@
-//! What a connection itself shows of its peer: no request can claim it, nor a proxy forward it.
+//! The peer of a connection as that itself shows it: no request can claim it, nor a proxy forward it.
 
 use std::borrow::Cow;
 

@@ -44,7 +44,7 @@ pub struct WebPeer<'a> {
     pub address: Option<IpAddr>,
     /// Whether it has shown a certificate that is believed, and is trusted for it.
     pub is_certified: bool,
-    /// What its connection shows.
+    /// The peer as its connection shows it.
     pub shown: &'a ShownPeer,
 }
 

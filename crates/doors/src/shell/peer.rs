@@ -58,7 +58,7 @@ impl ConnectedPeer {
         ConnectedPeer { address: PeerAddress { is_certified: true, ..self.address }, shown }
     }
 
-    /// What its connection shows.
+    /// The peer as its connection shows it.
     pub(super) fn shown(&self) -> &ShownPeer {
         self.shown.as_deref().unwrap_or(&NOBODY)
     }

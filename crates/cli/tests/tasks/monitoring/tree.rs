@@ -55,6 +55,17 @@ impl Tree {
         Some(Tree { root, leaf, sealed, client, queries, _etcd: etcd, _directory: directory })
     }
 
+    /// The leaf's limit is tried from here on, and the client says what it lets pass.
+    pub(super) async fn let_pass(&self) {
+        let text = std::fs::read_to_string(self.leaf.config()).unwrap();
+        self.leaf.configure(&(text + "  enforce: false\n"));
+        eventually("the client is told", async || self.queries.lease().unenforced).await;
+        self.queries.try_acquire(1).unwrap();
+        let is_said =
+            async || self.leaf.page("/metrics").await.body.contains("lessor_unenforced_asked_total{");
+        eventually("it says what it was asked for", is_said).await;
+    }
+
     /// Where each of the servers has its figures.
     pub(super) fn targets(&self) -> [SocketAddr; 3] {
         [self.root.address(), self.leaf.address(), self.sealed.plain()]
