@@ -119,3 +119,27 @@ def test_both_outlive_their_server_and_have_it_back(own_server, kind):
     own_server.start()
     until("asked again", lambda: [holder["has"] for holder in own_server.holders("rate")] == [40.0])
     client.close()
+
+
+def test_both_let_pass_what_a_limit_that_is_tried_would_refuse_and_say_it(two, name, server):
+    # What a client has not said yet when it lets go of a resource it says no more.
+    kept = []
+    for kind, client in two:
+        rate, pool = client.rate("tried" + name, wants=5), client.gauge("tried-pool" + name, wants=3)
+        kept += [rate, pool]
+        for tried in (rate, pool):
+            until("told", lambda kind=kind, tried=tried: kind.lets_pass(tried))
+        assert all(rate.try_acquire() for _ in range(30))
+        permits = [pool.try_acquire(2) for _ in range(5)]
+        assert all(permit.units == 2 for permit in permits)
+        for permit in permits:
+            permit.release()
+
+    def counted(resource):
+        row = server.resource(resource + name)
+        return row["unenforced_asked"], row["unenforced_passed"], row["unenforced_silent"]
+
+    until("said", lambda: (counted("tried")[0], counted("tried-pool")[0]) == (60, 20))
+    # Of the rate some came with the lease; of the pool one permit fitted each, or the other client had that as well.
+    assert 30 <= counted("tried")[1] <= 60 and 12 <= counted("tried-pool")[1] <= 20
+    assert (counted("tried")[2], counted("tried-pool")[2]) == (0, 0)
