@@ -78,8 +78,8 @@ async fn heartbeats_of_streams_that_ask_for_ninety_thousand_resources() {
             }
             let said = house.metric("lessor_stream_messages_received_total").await;
             println!("{said} messages were heard, and {heard:?} answered");
-            // Three hellos, and whole reports: what is not optimised takes its time for each.
-            assert!(said > 3.0, "only {said} messages were heard");
+            // A welcome, and grants for a part of what is asked for: what is not optimised takes its time for a whole report.
+            assert!(heard.iter().all(|&heard| heard > 1), "{heard:?} messages were answered");
             drop(streams);
         })
         .await;

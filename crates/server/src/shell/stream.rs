@@ -39,6 +39,8 @@ const HELLO: Duration = Duration::from_secs(10);
 const ATTENDED: Duration = Duration::from_secs(1);
 /// Streams that are looked at before other tasks have the processor.
 const SLICE: usize = 256;
+/// Messages, or parts of a long one, that are heard at a look of somebody whose connection does not ask.
+const HEARD: usize = 512;
 
 /// The messages that go down a stream. When this is dropped, the stream has ended.
 #[derive(Debug)]
@@ -85,6 +87,15 @@ struct StreamReader {
     unasked: u32,
     /// The number of looks at which something was there for it, since it asked last.
     unread: u32,
+}
+
+/// The outcome of a look at a stream.
+#[derive(Clone, Copy, Default, Debug)]
+struct StreamLook {
+    /// The connection does not ask though something is there for it.
+    is_stalled: bool,
+    /// It is time to hear what comes without being asked for it.
+    is_time: bool,
 }
 
 /// Opens a stream: waits for the hello, and connects.
@@ -137,6 +148,24 @@ async fn hello(driver: &Driver, ups: &mut Streaming<wire::SessionUpRequest>) -> 
     Hello::first(first, driver.limits()).map_err(|refusal| refused(driver, refusal))
 }
 
+/// Hears what has come of those whose connections do not ask: each once in a round, and other tasks have the processor after each.
+/// Whatever is left of what somebody says without a pause is heard at later looks.
+async fn hear_in_turn(driver: &Driver, mut unasked: Vec<Arc<Line>>) {
+    for _ in 0..HEARD {
+        let mut left = Vec::new();
+        for line in unasked {
+            if line.hear_unasked(driver) {
+                left.push(line);
+                tokio::task::yield_now().await;
+            }
+        }
+        if left.is_empty() {
+            return;
+        }
+        unasked = left;
+    }
+}
+
 // === impl Lines ===
 
 impl Lines {
@@ -162,9 +191,16 @@ impl Lines {
             let mut lines = std::mem::take(&mut *self.lines());
             let mut stalled = 0;
             for slice in lines.chunks_mut(SLICE) {
-                let attended = slice.iter().filter_map(Weak::upgrade).map(|line| line.attend(&driver, most));
-                stalled += attended.filter(|&is_stalled| is_stalled).count() as u64;
+                let mut unasked = Vec::new();
+                for line in slice.iter().filter_map(Weak::upgrade) {
+                    let look = line.look(&driver, most);
+                    stalled += u64::from(look.is_stalled);
+                    if look.is_time {
+                        unasked.push(line);
+                    }
+                }
                 tokio::task::yield_now().await;
+                hear_in_turn(&driver, unasked).await;
             }
             driver.traffic().streams_stalled.store(stalled, Ordering::Relaxed);
             lines.retain(|line| line.strong_count() > 0);
@@ -260,33 +296,35 @@ impl Line {
         }
     }
 
-    /// Hears a peer whose connection has not asked for long: at the second look, and then less and less often while nothing
-    /// comes. Returns whether it does not ask though something is there for it; at more than so many looks it is given up.
-    fn attend(&self, driver: &Driver, most: u32) -> bool {
-        let Ok(mut reader) = self.reader.try_lock() else { return false };
+    /// Looks whether the connection of a peer has asked since the last look. Of one that has not it is time to hear what comes at the
+    /// second look, and then less and less often while nothing does; of one that does not read for more than `most` looks the
+    /// stream is given up.
+    fn look(&self, driver: &Driver, most: u32) -> StreamLook {
+        let Ok(mut reader) = self.reader.try_lock() else { return StreamLook::default() };
         self.review(driver, &mut reader);
         reader.unasked = reader.unasked.saturating_add(1);
         reader.unread = if self.mailbox.is_filled() { reader.unread.saturating_add(1) } else { 0 };
-        let is_stalled = reader.unread > 1;
         if reader.unread > most {
             self.give_up(driver, &mut reader);
-            return false;
+            return StreamLook::default();
         }
         let is_time = reader.unasked > 1 && reader.unasked.is_power_of_two();
-        let (Some(key), Some(task)) = (self.key.filter(|_| is_time), reader.task.clone()) else {
-            return is_stalled;
-        };
-        let mut cx = Context::from_waker(&task);
-        while reader.refusal.is_none()
-            && reader.ups.is_some()
-            && let Poll::Ready(request) = reader.poll(&mut cx)
-        {
-            // What is due to it waits in the mailbox.
-            let receive = |up| driver.receive(key, up).map(|()| None);
-            let _: Option<Down> = self.hear(driver, &mut reader, request, receive);
-            reader.unasked = 1;
+        StreamLook { is_stalled: reader.unread > 1, is_time }
+    }
+
+    /// Hears one message, or a part of one, of a peer whose connection does not ask. Returns whether there may be more.
+    fn hear_unasked(&self, driver: &Driver) -> bool {
+        let Ok(mut reader) = self.reader.try_lock() else { return false };
+        let (Some(key), Some(task)) = (self.key, reader.task.clone()) else { return false };
+        if reader.unasked == 0 || reader.refusal.is_some() || reader.ups.is_none() {
+            return false;
         }
-        is_stalled
+        let Poll::Ready(request) = reader.poll(&mut Context::from_waker(&task)) else { return false };
+        // What is due to it waits in the mailbox.
+        let receive = |up| driver.receive(key, up).map(|()| None);
+        let _: Option<Down> = self.hear(driver, &mut reader, request, receive);
+        reader.unasked = 1;
+        true
     }
 
     /// Hears what has come up, or that the stream is over, and returns what is answered at once.

@@ -7,8 +7,8 @@ use lessor_proto::message::{Answer, Ask, Refusal, RefusedReport, Release, Report
 use super::{Driver, Moment, Unanswered};
 use crate::node::ConnectionMark;
 
-/// The resources of a part: what is done for each takes some microseconds.
-pub(in crate::shell) const PART: usize = 256;
+/// The resources of a part: what is done for each takes some microseconds, and where nothing is optimised some hundred.
+pub(in crate::shell) const PART: usize = 64;
 
 /// The answer to a long request, as far as its parts are answered.
 #[derive(Default)]
