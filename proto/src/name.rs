@@ -114,6 +114,9 @@ const WORKERS: &str = "|w:";
 // === impl ResourceId ===
 
 impl ResourceId {
+    /// The bytes that a name may have where nobody says otherwise: servers take no longer ones by default.
+    pub const USUAL_BYTES: usize = 256;
+
     /// The resource of which the *floor* of this one is leased: what is reserved of its capacity for those who reach no
     /// server (PROTOCOL.md 7.2). `db` has `db|safe`, which is longer by five bytes.
     #[must_use]

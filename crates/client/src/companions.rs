@@ -10,9 +10,6 @@ use crate::allowance::Allowance;
 use crate::holding::{Fallback, HoldingConfig, Rung};
 use crate::session::{Change, Session};
 
-/// Bytes in the name of a resource, by default.
-const NAME_BYTES: usize = 256;
-
 /// The companions that a session holds, of any number of resources.
 #[derive(Debug, Default)]
 pub struct Companions(BTreeSet<ResourceId>);
@@ -43,7 +40,10 @@ impl Companions {
         is_own: impl Fn(&ResourceId) -> bool,
         session: &mut Session,
     ) {
-        let Some(companion) = of.companion(NAME_BYTES).filter(|companion| !is_own(companion)) else { return };
+        let Some(companion) = of.companion(ResourceId::USUAL_BYTES).filter(|companion| !is_own(companion))
+        else {
+            return;
+        };
         if self.0.insert(companion.clone()) {
             session.add(now, companion, HoldingConfig { fallback: Fallback::Pessimistic, ..config });
         }
@@ -93,6 +93,6 @@ impl Companions {
         if self.0.is_empty() {
             return None;
         }
-        of.companion(NAME_BYTES).filter(|companion| self.0.contains(companion))
+        of.companion(ResourceId::USUAL_BYTES).filter(|companion| self.0.contains(companion))
     }
 }

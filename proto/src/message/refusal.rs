@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use crate::name::BadName;
+use crate::name::{BadName, ResourceId};
 
 /// The limits on what one request may hold.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -93,7 +93,7 @@ pub struct Malformed {
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
-            name_bytes: 256,
+            name_bytes: ResourceId::USUAL_BYTES,
             resources_per_request: 20_000,
             bands_per_resource: 64,
             buckets_per_resource: 1_024,

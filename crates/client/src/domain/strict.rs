@@ -27,8 +27,6 @@ use crate::limiter::Limiter;
 
 /// The most domains of a resource that can have leases in one client.
 pub const MOST_LEASES: usize = 1_000;
-/// Bytes in the name of a resource: servers take no longer names by default.
-const NAME_BYTES: usize = 256;
 /// A domain that asks for nothing for so long gives its lease back, if its first hit would not take longer.
 const IDLE: Duration = Duration::from_secs(10);
 /// Over so long it is measured what is wanted, or as long as a part takes for two hits.
@@ -164,7 +162,7 @@ impl Subleases {
     /// Asks for a lease of `domain`.
     fn ask(&self, domain: &str, share: Share, now: Time) -> Result<Arc<Sublease>, Bound> {
         let lender = self.lender.as_ref().ok_or(Bound::Unleasable)?;
-        let resource = lender.resource.of_domain(domain, NAME_BYTES).ok_or(Bound::Unleasable)?;
+        let resource = lender.resource.of_domain(domain, ResourceId::USUAL_BYTES).ok_or(Bound::Unleasable)?;
         let mut by_domain = self.by_domain.write().unwrap_or_else(PoisonError::into_inner);
         if by_domain.len() >= MOST_LEASES && !by_domain.contains_key(domain) {
             return Err(Bound::Crowded);

@@ -41,9 +41,6 @@ impl UnsaidUnits {
 impl Holding {
     /// The units that were asked for so far while everything was let pass.
     pub(crate) fn count_units(&mut self, counted: Unenforced) {
-        if self.has_counted(counted) {
-            return;
-        }
         self.reporting.unsaid.get_or_insert_default().count(counted);
     }
 

@@ -21,9 +21,6 @@ use crate::holding::{Fallback, HoldingConfig, Kind};
 use crate::limiter::Limiter;
 use crate::waiting::Waiting;
 
-/// Bytes in a resource's name.
-const NAME_BYTES: usize = 256;
-
 /// The settings with which a resource is to be opened. They end with `open`.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is opened without `open`"]
@@ -47,7 +44,10 @@ pub struct Opening<'a, E> {
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum OpenError {
     /// The name cannot be one.
-    #[error("the name {name:?} {fault}; wanted 1 to {NAME_BYTES} bytes of text without control characters")]
+    #[error(
+        "the name {name:?} {fault}; wanted 1 to {} bytes of text without control characters",
+        ResourceId::USUAL_BYTES
+    )]
     Name {
         /// The name that was given.
         name: String,
@@ -132,7 +132,7 @@ impl<'a, E> Opening<'a, E> {
                 return Err(OpenError::Wants(wants));
             }
         }
-        ResourceId::new(self.name.as_str(), NAME_BYTES)
+        ResourceId::new(self.name.as_str(), ResourceId::USUAL_BYTES)
             .map_err(|fault| OpenError::Name { name: self.name.clone(), fault })
     }
 

@@ -18,9 +18,6 @@ use crate::mutation::HolderRules;
 use crate::table::{Table, hasher};
 use crate::waiting::{Clock, Waiting};
 
-/// Bytes in the name of a resource: servers take no longer names by default.
-const NAME_BYTES: usize = 256;
-
 /// A key: its resource, and what is used of it.
 #[derive(Debug)]
 pub struct WindowKey {
@@ -257,7 +254,7 @@ impl WindowKeys {
         }
         drop(keys);
         let name = format!("{}{key}", self.prefix);
-        let resource = ResourceId::new(name.as_str(), NAME_BYTES)
+        let resource = ResourceId::new(name.as_str(), ResourceId::USUAL_BYTES)
             .map_err(|fault| Denied::BadKey { name: name.as_str().into(), fault })?;
         let mut keys = self.write();
         // Another may have asked for it meanwhile.

@@ -12,13 +12,18 @@ use super::{Limit, LimitKind};
 /// The time within which doors hear what others have granted of a shared limit, beside the way between them.
 const TOLD_WITHIN: f64 = 0.15;
 
+/// The scope of a limit of hits.
+const IN_ANY_WINDOW: &str = "in any window";
+
 /// The promise of a limit at a number of doors.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Kept {
     /// The kind, as rules name it.
     pub kind: &'static str,
-    /// The hits that pass in any window at the most.
+    /// The hits that pass at the most.
     pub most: u64,
+    /// When so many pass: in any window, or at a time.
+    pub scope: &'static str,
     /// The exception to that; empty where there is none.
     pub but: String,
     /// The hits that are refused though they would have been within the limit, and the wait before that.
@@ -47,6 +52,7 @@ impl Kept {
                 Kept {
                     kind,
                     most: units,
+                    scope: IN_ANY_WINDOW,
                     but: format!("when the limit is cut the old one may pass for {lease}"),
                     refuses: format!("{waited}, what another door has and does not give up in that time"),
                     failing: format!(
@@ -60,6 +66,7 @@ impl Kept {
                 Kept {
                     kind,
                     most: units,
+                    scope: "at a time",
                     but: format!("what takes longer than {} counts no more", format_duration(window)),
                     refuses: format!("{waited}, what another door has and does not give up in that time"),
                     failing: format!(
@@ -71,6 +78,7 @@ impl Kept {
             LimitKind::Flow => Kept {
                 kind,
                 most: units.saturating_mul(2).saturating_add(doors),
+                scope: IN_ANY_WINDOW,
                 but: "a second's worth may be saved up".to_owned(),
                 refuses: format!("{waited}, what another door has while demand moves"),
                 failing: "a door that is cut off goes on for up to 1m, within the limit".to_owned(),
@@ -91,6 +99,7 @@ impl Kept {
                 Kept {
                     kind,
                     most,
+                    scope: IN_ANY_WINDOW,
                     but: but.to_owned(),
                     refuses: "nothing; a key that rests in its cooldown".to_owned(),
                     failing: "a door that is cut off counts alone".to_owned(),
@@ -102,9 +111,8 @@ impl Kept {
 
 impl fmt::Display for Kept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Kept { kind, most, but, refuses, failing } = self;
-        let within = if *kind == LimitKind::Concurrency.word() { "at a time" } else { "in any window" };
-        write!(f, "passes at most {most} {within}; {but}\nrefuses wrongly: {refuses}\nfails: {failing}")
+        let Kept { kind: _, most, scope, but, refuses, failing } = self;
+        write!(f, "passes at most {most} {scope}; {but}\nrefuses wrongly: {refuses}\nfails: {failing}")
     }
 }
 

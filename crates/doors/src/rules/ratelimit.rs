@@ -267,6 +267,9 @@ impl Level<'_> {
         for (units, window, kind) in self.kinds(notes, ours.as_ref(), &limits) {
             rule.limit(units, window, kind);
         }
+        if let Some(ours) = &ours {
+            fields::settle_concurrency(notes, ours, &mut rule);
+        }
         let place = self.domain.rules.len();
         self.domain.rules.push(rule);
         self.domain.tree.put(self.place, place);

@@ -9,7 +9,6 @@ use lessor_proto::{ClientId, Incarnation, ResourceId, Time};
 use super::heartbeats::Heartbeats;
 use super::line::WorkLine;
 use super::looks::Lookers;
-use super::overriding::Sweep;
 use super::waiting::Waiting;
 use crate::config::NodeConfig;
 use crate::jobs::JobBoard;
@@ -31,8 +30,8 @@ pub(super) struct HolderStreams {
     pub(super) waiting: Waiting,
     /// The looks of operators, which go down the streams of nodes.
     pub(super) lookers: Lookers,
-    /// Those that have to be looked at because overrides have changed.
-    pub(super) sweep: Sweep,
+    /// Those that have to be looked at because overrides have changed, each with the resource that was looked at last.
+    pub(super) sweep: WorkLine<(Peer, Option<ResourceId>)>,
     /// The jobs of resources for which somebody has waited.
     pub(super) jobs: BTreeMap<ResourceId, JobBoard>,
     /// The resources of whose jobs there is more to say.
@@ -52,7 +51,7 @@ impl HolderStreams {
             resuming: WorkLine::default(),
             waiting: Waiting::default(),
             lookers: Lookers::default(),
-            sweep: Sweep::default(),
+            sweep: WorkLine::default(),
             jobs: BTreeMap::new(),
             job_words: WorkLine::default(),
         }

@@ -20,6 +20,12 @@ impl<T> Default for WorkLine<T> {
     }
 }
 
+impl<T> FromIterator<T> for WorkLine<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(things: I) -> WorkLine<T> {
+        WorkLine { line: things.into_iter().collect(), yields: false }
+    }
+}
+
 impl<T> WorkLine<T> {
     /// Adds one at the end.
     pub(super) fn push(&mut self, last: T) {

@@ -4,50 +4,12 @@
 //! stays charged until it acknowledges that, or its lease has ended. Holders that listen are told so, a slice of them at a time; others
 //! when they ask again. When a drain is over a stream is ended, and its holder comes back and says everything again.
 
-use std::collections::VecDeque;
-
 use lessor_proto::message::{Ask, BoundBy, HolderKind, Refusal, Report};
 use lessor_proto::{Amount, ClientId, ResourceId, Time};
 
 use super::{Node, Peer};
 use crate::mutation::Rule;
 use crate::overrides::{OverrideStatus, Overrides};
-
-/// The streams that have to be looked at because overrides have changed.
-#[derive(Clone, Default, Debug)]
-pub(super) struct Sweep {
-    line: VecDeque<Peer>,
-    /// The resource of the first of them that was looked at last.
-    after: Option<ResourceId>,
-    /// The last look was at one of them, and the next is at something else.
-    yields: bool,
-}
-
-// === impl Sweep ===
-
-impl Sweep {
-    fn over(line: VecDeque<Peer>) -> Sweep {
-        Sweep { line, after: None, yields: false }
-    }
-
-    /// Whether there is one to go on with.
-    pub(super) fn is_any(&self) -> bool {
-        !self.line.is_empty()
-    }
-
-    pub(super) fn next_deadline(&self) -> Option<Time> {
-        (!self.line.is_empty()).then_some(Time::ZERO)
-    }
-
-    /// Whether it is their turn, where something else is to be looked at if `is_else_due`.
-    pub(super) fn take_turn(&mut self, is_else_due: bool) -> bool {
-        if self.line.is_empty() {
-            return false;
-        }
-        self.yields = !self.yields;
-        self.yields || !is_else_due
-    }
-}
 
 // === impl Node ===
 
@@ -70,7 +32,7 @@ impl Node {
         let streams = self.streams.peers.iter().filter(|(_, stream)| {
             !stream.drained.as_slice().is_empty() || drains(stream.hello.kind, &stream.hello.holder)
         });
-        self.streams.sweep = Sweep::over(streams.map(|(peer, _)| peer).collect());
+        self.streams.sweep = streams.map(|(peer, _)| (peer, None)).collect();
     }
 
     /// The overrides that are in force.
@@ -148,16 +110,11 @@ impl Node {
 
     /// Goes on with the first of the streams that have to be looked at: a slice of its resources.
     pub(super) fn work_sweep(&mut self, now: Time) {
-        let Some(&peer) = self.streams.sweep.line.front() else { return };
-        let after = self.streams.sweep.after.take();
-        let Some(stream) = self.streams.peers.get(peer) else {
-            self.streams.sweep.line.pop_front();
-            return;
-        };
+        let Some((peer, after)) = self.streams.sweep.pop() else { return };
+        let Some(stream) = self.streams.peers.get(peer) else { return };
         let (kind, holder) = (stream.hello.kind, stream.hello.holder.clone());
         if stream.drained.as_slice().iter().any(|id| !self.is_drained(kind, &holder, id)) {
             // What it wants of that was not heard.
-            self.streams.sweep.line.pop_front();
             return self.drop_stream(now, peer);
         }
         let slice = self.config.heartbeat_slice;
@@ -166,9 +123,8 @@ impl Node {
         let is_new = |id: &&ResourceId| !stream.drained.contains(id) && self.is_drained(kind, &holder, id);
         let drained: Vec<ResourceId> = ids.iter().filter(is_new).cloned().collect();
         drained.iter().for_each(|id| self.drain_on(now, peer, id));
-        match ids.last().filter(|_| ids.len() == slice) {
-            Some(last) => self.streams.sweep.after = Some(last.clone()),
-            None => _ = self.streams.sweep.line.pop_front(),
+        if let Some(last) = ids.last().filter(|_| ids.len() == slice) {
+            self.streams.sweep.push((peer, Some(last.clone())));
         }
     }
 

@@ -50,11 +50,12 @@ pub(super) fn of_resource(
         }
         notes.extend(of_scope(before, after));
     }
-    if let Some(note) = of_beside(before, after) {
-        notes.push(note);
-        let tried = before.and_then(|before| before.beside);
-        notes.extend(tried.and_then(|_| of_unenforced(planned.figures.beside)));
-    }
+    let tried = before.and_then(|before| before.beside);
+    let counted = tried.zip(of_unenforced(planned.figures.beside));
+    notes.extend(of_beside(before, after).map(|note| match counted {
+        Some((tried, counted)) => format!("{note}; with that of {tried}, {counted}"),
+        None => note,
+    }));
     let is_limited = |template: &Template| template.policy != SharePolicy::None;
     if before.is_some_and(is_limited) && !is_limited(after) {
         notes.push("nobody would be limited any more".to_owned());

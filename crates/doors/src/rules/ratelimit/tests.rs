@@ -118,6 +118,10 @@ fn faults_are_told_in_the_words_of_the_service_with_their_places() {
         "{key: k, value: x, share_threshold: true}",
         "39: share_threshold can only be used with wildcard values, but found key 'k_x'; wanted a value with *",
     );
+    of(
+        "{key: k, rate_limit: {unit: minute, requests_per_unit: 5}, x-lessor: {kind: concurrency, charge: after}}",
+        "100: charge after takes when all is over; wanted before or settle with kind concurrency",
+    );
     let twice = "domain: d\ndescriptors:\n- {key: k, value: x}\n- {key: k, value: x}";
     fault(twice, "4:9: duplicate descriptor composite key 'd.k_x'");
 }
