@@ -49,11 +49,18 @@ impl Companions {
         }
     }
 
-    /// Gives the companion of `of` back. Returns whether there was one: it is tried no more.
-    pub fn give_back(&mut self, now: Time, of: &ResourceId, session: &mut Session) -> bool {
+    /// Gives the companion of `of` back, of which so many units were counted. Returns whether there was one: it is tried no more.
+    pub fn give_back(
+        &mut self,
+        now: Time,
+        of: &ResourceId,
+        counted: Unenforced,
+        session: &mut Session,
+    ) -> bool {
         let companion = self.of(of);
         if let Some(companion) = &companion {
             self.0.remove(companion);
+            session.set_unenforced(companion, counted);
             session.set_in_use(now, companion, Amount::ZERO);
             session.remove(now, companion);
         }

@@ -55,6 +55,11 @@ impl Holding {
         is_news || self.terms.unenforced && !self.reporting.says_units
     }
 
+    /// Whether units were let pass that no report has said.
+    pub(crate) fn has_passed_unsaid(&self) -> bool {
+        self.reporting.unsaid.as_ref().is_some_and(|unsaid| unsaid.unsaid.asked > 0)
+    }
+
     /// The units that a report says: absent where there is nothing to say, and the lease is kept to.
     pub(super) fn say_units(&mut self) -> Option<Unenforced> {
         let has_some = self.has_units_to_say() || self.terms.unenforced;

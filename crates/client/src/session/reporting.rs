@@ -3,7 +3,7 @@
 //! Each resource is due when there is something to say of it, and not otherwise. A heartbeat speaks for all that is as
 //! it was, and takes along what has changed a little.
 
-use lessor_proto::message::{StreamReport, Up};
+use lessor_proto::message::{Report, StreamReport, Up};
 use lessor_proto::{Epoch, Time};
 
 use super::line::{LineState, OpenStream};
@@ -98,10 +98,13 @@ impl Session {
         Some(self.send(stream, Up::Report(report)))
     }
 
-    /// A release of what is on its way out and was not released on this stream.
+    /// A release of what is on its way out and was not released on this stream. What was let pass of it is said before.
     pub(super) fn release_up(&mut self, now: Time, open: OpenStream) -> Option<Action> {
-        let id = self.sent.last_id().next();
         let leaving = self.entries.first_places(&[(Mark::Unreleased, 0)], self.config.batch);
+        if let Some(last) = self.last_report_up(now, open, &leaving) {
+            return Some(last);
+        }
+        let id = self.sent.last_id().next();
         let resources =
             self.released(&leaving, |entry| (entry.exchange, entry.due) = (Some(id), Time::MAX))?;
         self.sent.next_id();
@@ -109,5 +112,20 @@ impl Session {
         let released_by = open.released_by.min(now + self.config.timeout);
         self.streams.line = LineState::Open(OpenStream { released_by, ..open });
         Some(self.send(open.id, Up::Release { id, resources }))
+    }
+
+    /// The last report of those of `leaving` of which units were let pass that no report has said.
+    fn last_report_up(&mut self, now: Time, open: OpenStream, leaving: &[usize]) -> Option<Action> {
+        let counted = leaving.iter().filter(|&&place| self.entries[place].holding.has_passed_unsaid());
+        let counted: Vec<usize> = counted.copied().collect();
+        if counted.is_empty() {
+            return None;
+        }
+        let (id, epoch) = (self.next_id(), Some(open.epoch));
+        let reports = counted.iter().map(|&place| self.entries.edit(place).report(now, epoch, &self.config));
+        let reports: Vec<Report> = reports.collect();
+        self.sent.note(id, now, reports.len(), REMEMBERED);
+        let report = StreamReport { id, target_epoch: epoch, renew_all: false, reports };
+        Some(self.send(open.id, Up::Report(report)))
     }
 }

@@ -290,3 +290,26 @@ fn units_that_were_let_pass_go_up_with_heartbeats_and_each_once() {
     assert_eq!(said_of_units(&mut driven), Some(Some(units(0, 0))));
     assert_eq!(said_of_units(&mut driven), None);
 }
+
+#[test]
+fn units_that_were_let_pass_are_said_before_what_they_are_of_is_released() {
+    let mut driven = Driven::holding(3);
+    let units = |asked, passed| Unenforced { asked, passed, silent: 0 };
+    driven.session.set_unenforced(&name(0), units(7, 3));
+    driven.session.set_unenforced(&name(1), units(2, 2));
+    driven.said.clear();
+    for number in [0, 2] {
+        driven.session.remove(driven.now, &name(number));
+    }
+    driven.act();
+    let [Up::Report(last), Up::Release { id, resources }] = &driven.said[..] else {
+        panic!("{:?}", driven.said)
+    };
+    let said: Vec<_> = last.reports.iter().map(|report| (&report.resource, report.unenforced)).collect();
+    assert_eq!(said, [(&name(0), Some(units(7, 3)))], "what stays is said with its heartbeat");
+    assert_eq!(resources[..], [name(0), name(2)]);
+    let down = Down::Released { id: *id };
+    driven.hear(down);
+    assert!(!driven.session.is_empty());
+    assert_eq!(said_of_units(&mut driven), Some(Some(units(2, 2))), "that of what was released is said once");
+}

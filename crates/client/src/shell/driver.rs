@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use lessor_proto::message::Unenforced;
 use lessor_proto::{Amount, ResourceId, Time};
 use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, info, warn};
@@ -128,10 +129,10 @@ impl LoggedWay {
 // === impl DerivedLeases ===
 
 impl DerivedLeases {
-    /// Gives back all that belongs to `resource`.
-    fn leave(&mut self, now: Time, resource: &ResourceId, session: &mut Session) {
+    /// Gives back all that belongs to `resource`, of whose companion so many units were counted.
+    fn leave(&mut self, now: Time, resource: &ResourceId, beside: Unenforced, session: &mut Session) {
         self.subleases.leave(now, resource, session);
-        self.companions.give_back(now, resource, session);
+        self.companions.give_back(now, resource, beside, session);
     }
 }
 
@@ -220,7 +221,8 @@ impl Driver {
                 let until = self.session.allowance(now, &resource).until;
                 if let Some(held) = self.held(&resource, generation) {
                     held.leave(now, until);
-                    self.derived.leave(now, &resource, &mut self.session);
+                    let beside = held.opening.enforcer.counted_beside();
+                    self.derived.leave(now, &resource, beside, &mut self.session);
                     self.looks.tick = now;
                 }
             }
@@ -259,7 +261,11 @@ impl Driver {
             return;
         }
         debug!(resource = %opening.resource, wants = opening.demand.wants().as_f64(), "opened");
-        self.derived.leave(now, &opening.resource, &mut self.session);
+        if let Some(held) = self.open.get(&opening.resource) {
+            let before = &held.opening.enforcer;
+            self.session.set_unenforced(&opening.resource, before.unenforced());
+            self.derived.leave(now, &opening.resource, before.counted_beside(), &mut self.session);
+        }
         self.derived.subleases.yield_to_program(now, &opening.resource);
         self.yield_companion(now, &opening.resource);
         self.windows.holder.yield_to_program(now, &opening.resource);
@@ -306,6 +312,7 @@ impl Driver {
         let mut gone = Vec::new();
         for (resource, held) in &mut self.open {
             let in_use = held.opening.enforcer.in_use();
+            self.session.set_unenforced(resource, held.opening.enforcer.unenforced());
             if held.leaving && in_use == Amount::ZERO {
                 gone.push(resource.clone());
                 continue;
@@ -317,7 +324,6 @@ impl Driver {
             let peak = held.opening.demand.peak().filter(|_| !held.leaving);
             self.session.set_peak(now, resource, peak.map(Amount::as_f64));
             self.session.set_wants(now, resource, wants);
-            self.session.set_unenforced(resource, held.opening.enforcer.unenforced());
             let usage = AccompaniedUse {
                 wants,
                 peak: peak.map(Amount::as_f64),
@@ -407,7 +413,8 @@ impl Driver {
     fn stop(&mut self, now: Time, done: Option<oneshot::Sender<()>>) {
         for (resource, held) in &mut self.open {
             held.leave(now, self.session.allowance(now, resource).until);
-            self.derived.leave(now, resource, &mut self.session);
+            let beside = held.opening.enforcer.counted_beside();
+            self.derived.leave(now, resource, beside, &mut self.session);
         }
         self.windows.holder.leave(now, &mut self.session);
         self.looks.tick = now;

@@ -197,8 +197,11 @@ impl Tried {
         if allowance.beside {
             let config = HoldingConfig::new(kind, WANTS, 0);
             self.companions.ask(now, &resource(), config, |_| false, session);
-        } else if self.companions.give_back(now, &resource(), session) {
-            self.try_beside(now, None, kind);
+        } else {
+            let counted = self.rate.usage_beside().counts();
+            if self.companions.give_back(now, &resource(), counted, session) {
+                self.try_beside(now, None, kind);
+            }
         }
     }
 

@@ -21,8 +21,11 @@ impl Driver {
             let is_own = |id: &ResourceId| self.open.contains_key(id);
             companions.ask(now, resource, config, is_own, &mut self.session);
             self.looks.tick_by(now + RATE_TICK);
-        } else if companions.give_back(now, resource, &mut self.session) {
-            opening.enforcer.try_beside(now, None);
+        } else {
+            let counted = opening.enforcer.counted_beside();
+            if companions.give_back(now, resource, counted, &mut self.session) {
+                opening.enforcer.try_beside(now, None);
+            }
         }
     }
 
