@@ -1,7 +1,9 @@
 //! Agents as processes: they start before their server, live through its absence, are replaced without a gap and killed, and hold
 //! one lease of a resource for everything on their host.
 
+mod callers;
 mod life;
+mod shared_ports;
 mod sockets;
 mod updates;
 

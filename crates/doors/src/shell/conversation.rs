@@ -60,8 +60,8 @@ pub(super) async fn serve(mut listener: DoorListener, routed: Routed, age: Optio
     let router = routes(routed.clone());
     loop {
         tokio::select! {
-            () = &mut ended => break,
-            connection = listener.accept() => {
+            connection = listener.accept_until(ended.as_mut()) => {
+                let Some(connection) = connection else { break };
                 let ways = Ways::new(routed.clone(), connection.peer().clone(), router.clone());
                 connections.spawn(converse(connection, ways, routed.readiness.clone(), age));
             }

@@ -110,14 +110,15 @@ impl Listening {
             .max_concurrent_streams(Some(STREAMS))
             .layer(RlsSwitch::layer(RlsService::server(Arc::clone(&self.doors))))
             .add_service(health);
-        let ended = self.readiness.clone().ended();
+        let ended = Box::pin(self.readiness.clone().ended());
         let (listener, bound) = self.listen(address).await?;
         let listener = listener.over(tls.map(PortTls::Rls));
-        let incoming = futures_util::stream::unfold(listener, |mut listener| async {
-            let connection = listener.accept().await;
-            Some((Ok::<_, io::Error>(connection), listener))
+        let incoming = futures_util::stream::unfold((listener, ended), |(mut listener, mut ended)| async {
+            let connection = listener.accept_until(ended.as_mut()).await?;
+            Some((Ok::<_, io::Error>(connection), (listener, ended)))
         });
-        self.spawn(router.serve_with_incoming_shutdown(incoming, ended));
+        // The end of those who come is the sign for those who are there.
+        self.spawn(router.serve_with_incoming_shutdown(incoming, std::future::pending()));
         Ok(bound)
     }
 

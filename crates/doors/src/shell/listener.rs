@@ -3,8 +3,14 @@
 //! Those for whom there is no place wait outside, in the kernel's queue. Peers that are not trusted have a part of the places among
 //! them, and are turned away beyond it, so that they never shut out the proxies. A handshake has as much time as a greeting, and
 //! keeps nobody else waiting.
+//!
+//! Who has been taken by the kernel before the end is heard: a client knows no difference between that and being accepted.
 
+use std::collections::VecDeque;
+use std::io;
 use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,11 +56,13 @@ pub(super) struct DoorListener {
 pub(super) enum DoorSocket {
     Tcp(TcpListener),
     Unix(UnixListener),
+    /// Closed, with the connections that had come before.
+    Closed(VecDeque<Arrival>),
 }
 
 /// A connection as it comes in.
 #[derive(Debug)]
-enum Arrival {
+pub(super) enum Arrival {
     Tcp(TcpStream, IpAddr),
     Unix(UnixStream),
 }
@@ -63,6 +71,10 @@ enum Arrival {
 const PREFACE: usize = 24;
 /// The time in which a peer says what it speaks.
 const GREETING: Duration = Duration::from_secs(10);
+/// The time for which the next connection is waited for behind the end: a handshake, or a place.
+const LAST: Duration = Duration::from_secs(1);
+/// The connections that wait in the kernel until they are accepted.
+pub(super) const BACKLOG: u32 = 1_024;
 
 // === impl DoorPlaces ===
 
@@ -83,13 +95,69 @@ impl DoorSocket {
         match self {
             DoorSocket::Tcp(listener) => {
                 let (stream, address) = Listener::accept(listener).await;
-                // A connection that cannot be told so is slower, and serves all the same.
-                let _ = stream.set_nodelay(true);
-                Arrival::Tcp(stream, address.ip())
+                Arrival::over_tcp(stream, address.ip())
             }
             DoorSocket::Unix(listener) => Arrival::Unix(Listener::accept(listener).await.0),
+            DoorSocket::Closed(waiting) => match waiting.pop_front() {
+                Some(arrival) => arrival,
+                None => std::future::pending().await,
+            },
         }
     }
+
+    /// Closes it, but for those who wait in the kernel.
+    fn close(&mut self) {
+        let waiting = match self {
+            DoorSocket::Tcp(listener) => listener.as_fd().try_clone_to_owned().map(|listener| {
+                let listener = std::net::TcpListener::from(listener);
+                at_hand(|| {
+                    let (stream, address) = listener.accept()?;
+                    stream.set_nonblocking(true)?;
+                    Ok(Arrival::over_tcp(TcpStream::from_std(stream)?, address.ip()))
+                })
+            }),
+            DoorSocket::Unix(listener) => listener.as_fd().try_clone_to_owned().map(|listener| {
+                let listener = std::os::unix::net::UnixListener::from(listener);
+                at_hand(|| {
+                    let (stream, _) = listener.accept()?;
+                    stream.set_nonblocking(true)?;
+                    UnixStream::from_std(stream).map(Arrival::Unix)
+                })
+            }),
+            DoorSocket::Closed(_) => return,
+        };
+        // Where the system has no descriptor left they are cut off.
+        *self = DoorSocket::Closed(waiting.unwrap_or_default());
+    }
+
+    /// Whether nobody comes any more.
+    fn is_spent(&self) -> bool {
+        matches!(self, DoorSocket::Closed(waiting) if waiting.is_empty())
+    }
+}
+
+// === impl Arrival ===
+
+impl Arrival {
+    fn over_tcp(stream: TcpStream, address: IpAddr) -> Arrival {
+        // A connection that cannot be told so is slower, and serves all the same.
+        let _ = stream.set_nodelay(true);
+        Arrival::Tcp(stream, address)
+    }
+}
+
+/// All that is there without a wait, as far as a queue of the kernel goes.
+fn at_hand(mut next: impl FnMut() -> io::Result<Arrival>) -> VecDeque<Arrival> {
+    let mut found = VecDeque::new();
+    for _ in 0..BACKLOG {
+        match next() {
+            Ok(arrival) => found.push_back(arrival),
+            Err(fault) if fault.kind() == io::ErrorKind::WouldBlock => break,
+            // One that is gone already.
+            Err(_) => {}
+        }
+    }
+    found
 }
 
 // === impl DoorListener ===
@@ -110,9 +178,28 @@ impl DoorListener {
         DoorListener { tls, ..self }
     }
 
-    /// The next connection that has a place, and that has shaken hands where there is TLS.
-    pub(super) async fn accept(&mut self) -> DoorConnection {
+    /// The next connection, until there is an end. Then it listens no more, and this is none when all have been taken who had come
+    /// before.
+    pub(super) async fn accept_until(
+        &mut self,
+        ended: Pin<&mut impl Future<Output = ()>>,
+    ) -> Option<DoorConnection> {
+        if !matches!(self.socket, DoorSocket::Closed(_)) {
+            tokio::select! {
+                () = ended => self.socket.close(),
+                connection = self.accept() => return connection,
+            }
+        }
+        timeout(LAST, self.accept()).await.ok().flatten()
+    }
+
+    /// The next connection that has a place, and that has shaken hands where there is TLS; none when it listens no more.
+    pub(super) async fn accept(&mut self) -> Option<DoorConnection> {
         loop {
+            let is_spent = self.socket.is_spent();
+            if is_spent && self.handshakes.is_empty() {
+                return None;
+            }
             let all = Arc::clone(&self.places.all);
             let arrives = async {
                 let place = all.acquire_owned().await.expect("nobody closes the semaphore");
@@ -120,10 +207,10 @@ impl DoorListener {
             };
             let (place, arrival) = tokio::select! {
                 Some(shaken) = self.handshakes.join_next() => match shaken {
-                    Ok(Some(connection)) => return connection,
+                    Ok(Some(connection)) => return Some(connection),
                     _ => continue,
                 },
-                arrived = arrives => arrived,
+                arrived = arrives, if !is_spent => arrived,
             };
             let (stream, peer) = match arrival {
                 Arrival::Tcp(stream, address) => (Ok(stream), ConnectedPeer::at(address)),
@@ -145,7 +232,7 @@ impl DoorListener {
                 (Ok(stream), None) => DoorBytes::Tcp(stream),
                 (Err(stream), _) => DoorBytes::Unix(stream),
             };
-            return DoorConnection::new(bytes, (self.greeting, self.preface), peer, place);
+            return Some(DoorConnection::new(bytes, (self.greeting, self.preface), peer, place));
         }
     }
 
@@ -154,7 +241,7 @@ impl DoorListener {
         let (greeting, preface, doors) = (self.greeting, self.preface, Arc::clone(&self.doors));
         self.handshakes.spawn(async move {
             let shaken = timeout(greeting, tls.shake(stream)).await;
-            match shaken.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into())) {
+            match shaken.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
                 Ok(stream) => {
                     let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
                     let (peer, place) = match certificate {

@@ -235,7 +235,7 @@ pub(super) async fn serve(mut listener: DoorListener, door: Arc<PoolDoor>, readi
     loop {
         tokio::select! {
             () = &mut ended => break,
-            connection = listener.accept() => {
+            Some(connection) = listener.accept() => {
                 connections.spawn(converse(connection, Arc::clone(&door), readiness.clone()));
             }
             Some(_) = connections.join_next() => {}

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixStream};
 
 use super::address::DoorAddress;
-use super::listener::DoorSocket;
+use super::listener::{BACKLOG, DoorSocket};
 
 /// The sockets of the doors of a process.
 #[derive(Debug)]
@@ -33,9 +33,6 @@ pub enum HandedSocket {
     /// In the file system.
     Path(std::os::unix::net::UnixListener),
 }
-
-/// The connections that wait in the kernel until they are accepted.
-const BACKLOG: u32 = 1_024;
 
 /// A file, whatever its name: its device and its number there.
 type FileMark = (u64, u64);
@@ -147,8 +144,22 @@ fn listen(port: SocketAddr, is_shared: bool) -> io::Result<TcpListener> {
     // As a port is bound by the system's library otherwise: one whose last connections are not forgotten yet is free.
     socket.set_reuseaddr(true)?;
     socket.set_reuseport(is_shared)?;
-    socket.bind(port)?;
-    socket.listen(BACKLOG)
+    let listener = socket.bind(port).and_then(|()| socket.listen(BACKLOG));
+    listener.map_err(|fault| match fault.kind() {
+        io::ErrorKind::AddrInUse if port.port() != 0 => io::Error::new(fault.kind(), taken(is_shared)),
+        _ => fault,
+    })
+}
+
+/// Why a port cannot be had, and what is wanted.
+fn taken(is_shared: bool) -> &'static str {
+    match is_shared {
+        true => {
+            "somebody listens there who does not share the port, or is of another user; wanted their end, or one user and \
+             --share-ports of both"
+        }
+        false => "somebody listens there; wanted their end, or --share-ports of both",
+    }
 }
 
 fn mark(path: &Path) -> io::Result<FileMark> {
@@ -239,14 +250,15 @@ mod tests {
         let anywhere = DoorAddress::Port(([127, 0, 0, 1], 0).into());
         let (old, address) = shared().at(&anywhere).await.unwrap();
         let alone = Sockets::default().at(&address).await.unwrap_err();
-        assert_eq!(alone.kind(), io::ErrorKind::AddrInUse);
+        let wanted = "somebody listens there; wanted their end, or --share-ports of both";
+        assert_eq!((alone.kind(), &*alone.to_string()), (io::ErrorKind::AddrInUse, wanted));
         let (mut new, _) = shared().at(&address).await.unwrap();
         drop(old);
         let DoorAddress::Port(port) = address else { panic!("{address:?} is no port") };
         let (connected, accepted) = tokio::join!(tokio::net::TcpStream::connect(port), async {
             match &mut new {
                 DoorSocket::Tcp(listener) => listener.accept().await.is_ok(),
-                DoorSocket::Unix(_) => false,
+                DoorSocket::Unix(_) | DoorSocket::Closed(_) => false,
             }
         });
         assert!(connected.is_ok() && accepted, "the new one answers");

@@ -4,7 +4,7 @@ use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::process::Signal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -12,6 +12,7 @@ use tokio::net::UnixStream;
 use tokio::process::Command;
 use tokio::task::JoinSet;
 
+use super::callers::Callers;
 use super::{ASKED, agent, rules};
 use crate::front::{Door, Front};
 use crate::house::eventually;
@@ -22,14 +23,6 @@ struct Supervisor {
     path: PathBuf,
     notified: UnixDatagram,
     folder: tempfile::TempDir,
-}
-
-/// Callers who ask all the time, each with a connection of its own for every request.
-#[derive(Default)]
-struct Callers {
-    has_ended: AtomicBool,
-    asked: AtomicUsize,
-    passed: AtomicUsize,
 }
 
 // === impl Supervisor ===
@@ -69,34 +62,6 @@ impl Supervisor {
     }
 }
 
-// === impl Callers ===
-
-impl Callers {
-    /// Asks until it ends. No connection may be refused or cut off.
-    async fn ask(self: Arc<Callers>, path: PathBuf) {
-        while !self.has_ended.load(Ordering::Relaxed) {
-            let mut stream = UnixStream::connect(&path).await.expect("nobody is refused");
-            let request =
-                format!("GET /check/edge HTTP/1.1\r\nhost: here\r\nconnection: close\r\n{ASKED}\r\n");
-            stream.write_all(request.as_bytes()).await.expect("nobody is cut off");
-            let mut text = String::new();
-            stream.read_to_string(&mut text).await.expect("nobody is cut off");
-            match text.get(..12) {
-                Some("HTTP/1.1 200") => drop(self.passed.fetch_add(1, Ordering::Relaxed)),
-                Some("HTTP/1.1 429" | "HTTP/1.1 503") => {}
-                _ => panic!("no answer: {text:?}"),
-            }
-            self.asked.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Waits until so many more have been answered.
-    async fn answered(&self, more: usize) {
-        let wanted = self.asked.load(Ordering::Relaxed) + more;
-        eventually("they are answered", async || self.asked.load(Ordering::Relaxed) >= wanted).await;
-    }
-}
-
 #[tokio::test]
 async fn an_agent_is_replaced_and_nobody_is_refused() {
     const LIMIT: usize = 4_000;
@@ -110,14 +75,12 @@ async fn an_agent_is_replaced_and_nobody_is_refused() {
     };
     let old = start().await;
     eventually("the supervisor is told", async || supervisor.told().starts_with("READY=1\n")).await;
-    let callers = Arc::new(Callers::default());
-    let mut asking = JoinSet::new();
-    (0..8).for_each(|_| drop(asking.spawn(Arc::clone(&callers).ask(supervisor.path.clone()))));
+    let mut callers = Callers::begin(&supervisor.address(), 1);
     callers.answered(200).await;
     // Neighbours under one id.
     let new = start().await;
     callers.answered(200).await;
-    let by_both = callers.passed.load(Ordering::Relaxed);
+    let by_both = callers.passed();
     let log = old.stop().await;
     assert!(log.contains("released but for what was used in windows"), "{log}");
     let told = supervisor.told();
@@ -129,18 +92,10 @@ async fn an_agent_is_replaced_and_nobody_is_refused() {
     assert!(log.contains("drained"), "{log}");
     let last = start().await;
     callers.answered(200).await;
-    let passed = || callers.passed.load(Ordering::Relaxed);
-    eventually("all of the limit is used", async || {
-        assert!(passed() <= LIMIT, "{} of {LIMIT}", passed());
-        passed() == LIMIT
-    })
-    .await;
+    callers.use_up(LIMIT).await;
     callers.answered(200).await;
-    callers.has_ended.store(true, Ordering::Relaxed);
-    while let Some(ended) = asking.join_next().await {
-        ended.unwrap();
-    }
-    assert_eq!(passed(), LIMIT, "both counts together");
+    callers.end().await;
+    assert_eq!(callers.passed(), LIMIT, "both counts together");
     last.stop().await;
     front.server.stop().await;
 }
