@@ -66,6 +66,8 @@ pub struct SetManner {
     pub deny_status: u16,
     /// The fields that answers get.
     pub headers: Vec<FieldKind>,
+    /// The fields that a request gets which passes, on its way behind Envoy.
+    pub request_headers: Vec<FieldKind>,
     /// Whether a denial has a body that says why.
     pub has_problem: bool,
     /// Whether an answer to Envoy says what was decided as metadata too.
@@ -311,6 +313,7 @@ impl Default for SetManner {
             fail: Fail::Error,
             deny_status: 429,
             headers: vec![FieldKind::Ietf, FieldKind::RetryAfter],
+            request_headers: Vec::new(),
             has_problem: true,
             has_metadata: false,
             shadow: false,

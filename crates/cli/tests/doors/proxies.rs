@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::Router;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::routing::get;
 
 use crate::front::{Answer, Front, http};
@@ -25,7 +25,7 @@ struct Ways {
     unanswered: u16,
 }
 
-/// The service behind the proxies, which counts.
+/// The service behind the proxies, which counts, and says what it has heard of a limit.
 #[derive(Clone, Default)]
 pub(crate) struct Service(Arc<AtomicU64>);
 
@@ -40,9 +40,11 @@ impl Service {
                 "/api/own",
                 get(async move || (own.0.fetch_add(1, Ordering::Relaxed), StatusCode::FORBIDDEN).1),
             )
-            .fallback(async move |body: String| {
+            .fallback(async move |heard: HeaderMap, body: String| {
                 all.0.fetch_add(1, Ordering::Relaxed);
-                format!("served {body}")
+                let left: Vec<_> =
+                    heard.get_all("x-ratelimit-remaining").iter().map(HeaderValue::as_bytes).collect();
+                ([("x-heard", left.join(&b", "[..]))], format!("served {body}"))
             });
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();

@@ -8,7 +8,7 @@ use super::metadata::metadata;
 use super::{Heard, Met};
 use crate::answer::{self, Fields};
 use crate::claim::{Answered, Call, CallAnswer, Overall};
-use crate::rules::{Limit, LimitKind, Rule, TimeUnit};
+use crate::rules::{FieldKind, Limit, LimitKind, Rule, TimeUnit};
 
 // === impl Heard ===
 
@@ -31,6 +31,11 @@ impl Heard<'_> {
         };
         let mut response_headers_to_add: Vec<HeaderValue> =
             fields.list(&call.set.manner.headers).into_iter().map(header).collect();
+        let of_requests: &[FieldKind] = match overall_code {
+            Code::Ok => &call.set.manner.request_headers,
+            _ => &[],
+        };
+        let request_headers_to_add = fields.list(of_requests).into_iter().map(header).collect();
         let mut raw_body = Vec::new();
         if overall_code == Code::OverLimit && call.set.manner.has_problem {
             response_headers_to_add.push(header(("content-type", answer::PROBLEM_JSON.to_owned())));
@@ -42,8 +47,8 @@ impl Heard<'_> {
             statuses,
             dynamic_metadata,
             response_headers_to_add,
+            request_headers_to_add,
             raw_body,
-            ..RateLimitResponse::default()
         })
     }
 

@@ -301,6 +301,45 @@ fn what_was_decided_is_said_as_metadata_where_the_set_says_so() {
 }
 
 #[test]
+fn a_request_that_passes_gets_fields_on_its_way_where_the_set_says_so() {
+    let file = "sets: {own: {headers: [], request_headers: [ietf, x-ratelimit], rules: [{name: api, match: {entry.k: v}, limit: 3/1h}]}}";
+    let doors = DoorsFile::parse("doors.yaml", file).unwrap_or_else(|faults| panic!("{faults}"));
+    let book = join(doors, &[]).unwrap();
+    let said = |key: &str, verdict, overall| {
+        let ask = request("own", &[descriptor(&[(key, "v")])]);
+        let heard = read(&ask, &NOBODY, &book, Bounds::default()).unwrap();
+        let count = heard.call.as_ref().map_or(0, |call| call.claims.len());
+        let claims = (0..count).map(|_| answered(verdict, 2, 34_000)).collect();
+        let response = heard.response(&CallAnswer { overall, claims }).unwrap();
+        assert!(
+            json::response(&response).contains("requestHeadersToAdd")
+                != response.request_headers_to_add.is_empty()
+        );
+        let fields = response
+            .request_headers_to_add
+            .into_iter()
+            .map(|field| format!("{}: {}", field.key, field.value));
+        (fields.collect::<Vec<_>>(), response.response_headers_to_add.len())
+    };
+    let wanted = [
+        "ratelimit-policy: \"api\";q=3;w=3600",
+        "ratelimit: \"api\";r=1;t=34",
+        "x-ratelimit-limit: 3, 3;w=3600",
+        "x-ratelimit-remaining: 2",
+        "x-ratelimit-reset: 34",
+    ];
+    assert_eq!(said("k", Verdict::Within, Overall::Granted), (wanted.map(str::to_owned).to_vec(), 0));
+    let over = Verdict::Over { retry_after: Some(Duration::from_secs(34)) };
+    // It goes nowhere: a body of a problem has a type, and that is all.
+    assert_eq!(said("k", over, Overall::Refused), (Vec::new(), 1));
+    assert_eq!(
+        said("other", Verdict::Within, Overall::Granted),
+        (Vec::new(), 0),
+        "nothing is said where no rule is met"
+    );
+}
+
+#[test]
 fn the_time_that_a_caller_waits_is_read() {
     assert_eq!(timeout("20000u"), Some(Duration::from_millis(20)));
     assert_eq!(timeout("20m"), Some(Duration::from_millis(20)));

@@ -9,6 +9,7 @@
 //!     fail: error                   # error, open or closed, where nothing is leased
 //!     deny_status: 429
 //!     headers: [ietf, retry-after]  # also ietf03, x-ratelimit, kong
+//!     request_headers: [ietf]       # what Envoy gives a request that passes along; nothing without it
 //!     body: problem                 # or none
 //!     metadata: false               # or true, for Envoy
 //!     shadow: false
@@ -69,10 +70,29 @@ pub struct ServiceFiles {
 
 const WANTED: &str = "wanted sets: with rules, ratelimit: with files, or pool: with workers";
 const TOP: &[&str] = &["version", "wait", "trusted", "sets", "pool", "ratelimit"];
-const SET: &[&str] =
-    &["fail", "deny_status", "headers", "body", "metadata", "shadow", "forwarded", "overrides", "rules"];
-const SERVICE: &[&str] =
-    &["files", "merge_domains", "fail", "headers", "body", "metadata", "shadow", "overrides"];
+const SET: &[&str] = &[
+    "fail",
+    "deny_status",
+    "headers",
+    "request_headers",
+    "body",
+    "metadata",
+    "shadow",
+    "forwarded",
+    "overrides",
+    "rules",
+];
+const SERVICE: &[&str] = &[
+    "files",
+    "merge_domains",
+    "fail",
+    "headers",
+    "request_headers",
+    "body",
+    "metadata",
+    "shadow",
+    "overrides",
+];
 const VERSION: &str = "a whole number that grows with each edition, as in 3";
 const STATUS: &str = "a status from 400 to 599, as in 429";
 
@@ -255,6 +275,7 @@ fn manner(notes: &mut Notes, at: &Fields<'_>, manner: &mut SetManner) {
     if let Some(headers) = fields::headers(notes, at) {
         manner.headers = headers;
     }
+    manner.request_headers = fields::request_headers(notes, at);
     let bodies = [("problem", true), ("none", false)];
     manner.has_problem =
         notes.read(at, "body", |node| scalar::one_of("body", node, &bodies)).or(manner.has_problem);

@@ -9,6 +9,14 @@ use super::limits::{self, Window};
 use super::{Charge, Fail, FieldKind, LimitKind, Rule, SharedLimit, SharedTier};
 
 const TIER: &[&str] = &["limit", "window", "active", "cooldown"];
+/// The kinds of fields by name, the one last that only a denial has.
+const FIELD_KINDS: [(&str, FieldKind); 5] = [
+    ("ietf", FieldKind::Ietf),
+    ("ietf03", FieldKind::Ietf03),
+    ("x-ratelimit", FieldKind::XRateLimit),
+    ("kong", FieldKind::Kong),
+    ("retry-after", FieldKind::RetryAfter),
+];
 const HITS: &str = "a whole number of hits, as in 100";
 
 /// The fields of a mapping, and how it is called in messages.
@@ -90,22 +98,37 @@ pub(super) fn settle_concurrency(notes: &mut Notes, at: &Fields<'_>, rule: &mut 
 
 /// The fields that answers get.
 pub(super) fn headers(notes: &mut Notes, at: &Fields<'_>) -> Option<Vec<FieldKind>> {
-    let known = [
-        ("ietf", FieldKind::Ietf),
-        ("ietf03", FieldKind::Ietf03),
-        ("x-ratelimit", FieldKind::XRateLimit),
-        ("kong", FieldKind::Kong),
-        ("retry-after", FieldKind::RetryAfter),
-    ];
     let node = at.get("headers")?;
+    let wanted = "a list of ietf, ietf03, x-ratelimit, kong and retry-after";
+    Some(field_kinds(notes, ("headers", node), wanted, &FIELD_KINDS))
+}
+
+/// The fields that a request gets which passes, of which there is no time to come again.
+pub(super) fn request_headers(notes: &mut Notes, at: &Fields<'_>) -> Vec<FieldKind> {
+    let Some(node) = at.get("request_headers") else { return Vec::new() };
+    let known = &FIELD_KINDS[..FIELD_KINDS.len() - 1];
+    let wanted = "a list of ietf, ietf03, x-ratelimit and kong";
+    let kinds = field_kinds(notes, ("request_headers", node), wanted, known);
+    if (1..kinds.len()).any(|place| kinds[..place].contains(&kinds[place])) {
+        notes.add(node.place, format!("request_headers says a kind twice; wanted {wanted}, each once"));
+    }
+    kinds
+}
+
+fn field_kinds(
+    notes: &mut Notes,
+    (field, node): (&str, &YamlNode),
+    wanted: &str,
+    known: &[(&str, FieldKind)],
+) -> Vec<FieldKind> {
     let mut kinds = Vec::new();
-    for item in list(notes, "headers", node, "a list of ietf, ietf03, x-ratelimit, kong and retry-after") {
-        match scalar::one_of("headers", item, &known) {
+    for item in list(notes, field, node, wanted) {
+        match scalar::one_of(field, item, known) {
             Ok(kind) => kinds.push(kind),
             Err(message) => notes.add(item.place, message),
         }
     }
-    Some(kinds)
+    kinds
 }
 
 /// Limits as they are written, one or several.

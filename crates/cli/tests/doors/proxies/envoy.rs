@@ -19,7 +19,7 @@ use crate::front::{Answer, Front, free_address, http};
 use crate::house::{binary, eventually};
 
 /// A limit for each of the ways, an hour long, so that no test depends on how long it takes.
-const RULES: &str = "wait: 30s\nsets: {shop: {headers: [ietf, retry-after], body: problem, metadata: true, overrides: [5/1m], rules: [\
+const RULES: &str = "wait: 30s\nsets: {shop: {headers: [ietf, retry-after], request_headers: [x-ratelimit], body: problem, metadata: true, overrides: [5/1m], rules: [\
                      {name: exports, match: {entry.kind: export}, limit: 3/1h}, {match: {entry.kind: half}, limit: 9/30s}, {match: {entry.kind: cost}, limit: 10/1h}, \
                      {match: {entry.kind: before}, limit: 2/1h}, {match: {entry.kind: after}, limit: 2/1h, charge: after}, \
                      {match: {entry.kind: connection}, limit: 2/1h}, \
@@ -195,8 +195,10 @@ async fn what_is_over_is_said_in_fields_and_body(
     get: impl AsyncFn(&str, &str) -> Answer,
 ) {
     for left in [2, 1, 0] {
-        let answer = get("/export", "").await;
+        // What a client says is not believed, and is gone before the service hears what was decided.
+        let answer = get("/export", "x-ratelimit-remaining: 99\r\n").await;
         let said = [
+            format!("x-heard: {left}\r\n"),
             "x-ratelimit-limit: 3, 3;w=3600;name=\"exports\"\r\n".to_owned(),
             format!("x-ratelimit-remaining: {left}\r\n"),
             format!("ratelimit: \"exports\";r={left};t="),

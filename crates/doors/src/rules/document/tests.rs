@@ -151,6 +151,16 @@ fn a_fault_says_where_it_is_what_was_found_and_what_is_wanted() {
         "sets: {e: {headers: [x], rules: []}}",
         "1:22: set \"e\": headers x means nothing; wanted ietf, ietf03, x-ratelimit, kong or retry-after",
     );
+    let fields = |fields: &str, column: usize, message: &str| {
+        let wanted = "ietf, ietf03, x-ratelimit";
+        fault(
+            &format!("sets: {{e: {{request_headers: {fields}, rules: []}}}}"),
+            &format!("1:{column}: set \"e\": request_headers {}", message.replace("KINDS", wanted)),
+        );
+    };
+    fields("[retry-after]", 30, "retry-after means nothing; wanted KINDS or kong");
+    fields("ietf", 29, "is a single value; wanted a list of KINDS and kong");
+    fields("[kong, kong]", 29, "says a kind twice; wanted a list of KINDS and kong, each once");
     fault("ratelimit: {merge_domains: true}", "1:12: files is missing; wanted a list of files");
     let two = "sets: {e: {rules: [\n{limit: 5/1s, resource: a},\n{limit: 5/1s, resource: a}]}}";
     fault(two, "3:25: set \"e\": rules[1]: resource a is that of the rule on line 2 already");
