@@ -1,7 +1,8 @@
 //! The companions in a session: the resources as which second limits are leased. They want what the resources want that they are
 //! tried beside. For whoever drives the session; the program does not hear of them.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use lessor_proto::message::{BoundBy, Unenforced};
 use lessor_proto::{Amount, ResourceId, Time};
@@ -10,9 +11,10 @@ use crate::allowance::Allowance;
 use crate::holding::{Fallback, HoldingConfig, Rung};
 use crate::session::{Change, Session};
 
-/// The companions that a session holds, of any number of resources.
+/// The companions that a session holds, of any number of resources, each with what the second limit had been asked for when it was
+/// asked for: that was said of the one before, if there was one.
 #[derive(Debug, Default)]
-pub struct Companions(BTreeSet<ResourceId>);
+pub struct Companions(BTreeMap<ResourceId, Unenforced>);
 
 /// The use of a resource beside which a second limit is tried.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -30,13 +32,14 @@ pub struct AccompaniedUse {
 // === impl Companions ===
 
 impl Companions {
-    /// Asks for the companion of `of`, which is held so, unless it is there already. What `is_own` holds for the program has
-    /// opened itself.
+    /// Asks for the companion of `of`, which is held so, unless it is there already; `counted` are the units that the second limit
+    /// was asked for before. What `is_own` holds for the program has opened itself.
     pub fn ask(
         &mut self,
         now: Time,
         of: &ResourceId,
         config: HoldingConfig,
+        counted: Unenforced,
         is_own: impl Fn(&ResourceId) -> bool,
         session: &mut Session,
     ) {
@@ -44,7 +47,8 @@ impl Companions {
         else {
             return;
         };
-        if self.0.insert(companion.clone()) {
+        if let Entry::Vacant(place) = self.0.entry(companion.clone()) {
+            place.insert(counted);
             session.add(now, companion, HoldingConfig { fallback: Fallback::Pessimistic, ..config });
         }
     }
@@ -72,7 +76,7 @@ impl Companions {
     /// has granted nothing of it.
     #[must_use]
     pub fn changed(&self, change: &Change) -> Option<(ResourceId, Option<Allowance>)> {
-        let of = self.0.get(&change.resource)?.accompanied()?;
+        let of = self.0.get_key_value(&change.resource)?.0.accompanied()?;
         let is_cut_off =
             matches!(change.bound_by, Some(BoundBy::LeaseAbove | BoundBy::NoTemplate | BoundBy::OtherKind))
                 && change.allowance.capacity == Some(Amount::ZERO);
@@ -86,13 +90,14 @@ impl Companions {
             session.set_in_use(now, &companion, usage.in_use);
             session.set_peak(now, &companion, usage.peak);
             session.set_wants(now, &companion, usage.wants);
-            session.set_unenforced(&companion, usage.counted);
+            let before = self.0.get(&companion).copied().unwrap_or_default();
+            session.set_unenforced(&companion, usage.counted.since(before));
         }
     }
 
     /// The program holds `resource` itself from here on. Returns the one that it was the companion of, if it was one.
     pub fn yield_to_program(&mut self, resource: &ResourceId) -> Option<ResourceId> {
-        self.0.take(resource)?.accompanied()
+        self.0.remove_entry(resource)?.0.accompanied()
     }
 
     /// The companion of `of`, if there is one.
@@ -100,6 +105,6 @@ impl Companions {
         if self.0.is_empty() {
             return None;
         }
-        of.companion(ResourceId::USUAL_BYTES).filter(|companion| self.0.contains(companion))
+        of.companion(ResourceId::USUAL_BYTES).filter(|companion| self.0.contains_key(companion))
     }
 }

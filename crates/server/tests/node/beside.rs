@@ -196,7 +196,8 @@ impl Tried {
         session.set_in_use(now, &resource(), Amount::from_units(self.gauge.in_use().into()));
         if allowance.beside {
             let config = HoldingConfig::new(kind, WANTS, 0);
-            self.companions.ask(now, &resource(), config, |_| false, session);
+            let counted = self.rate.usage_beside().counts();
+            self.companions.ask(now, &resource(), config, counted, |_| false, session);
         } else {
             let counted = self.rate.usage_beside().counts();
             if self.companions.give_back(now, &resource(), counted, session) {
@@ -257,6 +258,21 @@ fn what_is_tried_no_more_is_given_back_and_what_is_promoted_is_in_force() {
     trial.pass(20 * SECOND);
     assert_eq!(trial.usage(), SecondUsage { is_tried: false, ..usage });
     assert_eq!(trial.leased_beside(), 0.0);
+}
+
+#[test]
+fn what_is_tried_again_says_nothing_twice() {
+    let rate = repository::Kind::Rate;
+    let mut trial = Trial::new(&tried(500.0, Some(400.0), rate));
+    trial.pass(20 * SECOND);
+    trial.follow(&tried(500.0, None, rate));
+    trial.pass(20 * SECOND);
+    trial.follow(&tried(500.0, Some(400.0), rate));
+    let before = trial.usage();
+    trial.pass(20 * SECOND);
+    let (root, after) = (trial.net.net.node(0).expect("it leads").unenforced(&companion()), trial.usage());
+    assert!(after.asked > before.asked + 10 * 450, "{before:?}, {after:?}");
+    assert!(root.asked <= after.asked && root.passed <= after.refused, "{root:?}, {after:?}");
 }
 
 #[test]

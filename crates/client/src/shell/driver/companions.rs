@@ -19,7 +19,8 @@ impl Driver {
             let wants = opening.demand.wants().as_f64();
             let config = HoldingConfig::new(opening.config.kind, wants, priority);
             let is_own = |id: &ResourceId| self.open.contains_key(id);
-            companions.ask(now, resource, config, is_own, &mut self.session);
+            let counted = opening.enforcer.counted_beside();
+            companions.ask(now, resource, config, counted, is_own, &mut self.session);
             self.looks.tick_by(now + RATE_TICK);
         } else {
             let counted = opening.enforcer.counted_beside();
