@@ -27,6 +27,10 @@ pub struct Counts {
     pub passed_heard: u64,
     /// Overrides by which everything of a resource is let pass.
     pub unenforced: u64,
+    /// Leases of companions that clients were granted which had none.
+    pub companions: u64,
+    /// Units that second limits were asked for, as a root has heard of them in the end.
+    pub beside_heard: u64,
     /// Operations that programs began under permits.
     pub operations: u64,
     /// Hits of a shared domain that clients granted.

@@ -117,6 +117,8 @@ pub enum Fault {
     Look,
     /// An operator freezes, drains or caps something for a while.
     Override,
+    /// A second limit is tried no more, and again later.
+    Beside,
 }
 
 /// The number of times that each fault happened.
@@ -146,7 +148,7 @@ pub struct Tally {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Fault; 42] = [
+    pub const ALL: [Fault; 43] = [
         Fault::Break,
         Fault::Silence,
         Fault::Stall,
@@ -189,6 +191,7 @@ impl Fault {
         Fault::Restore,
         Fault::Look,
         Fault::Override,
+        Fault::Beside,
     ];
     /// The first of them that only some simulations can have: it is drawn with what it needs.
     const FIRST_SPECIAL: usize = Fault::LosePower as usize;
@@ -239,6 +242,7 @@ impl Fault {
             Fault::Restore => "templates put back to an older copy",
             Fault::Look => "tree looked at",
             Fault::Override => "override by an operator",
+            Fault::Beside => "second limit taken out",
         }
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct TakenAs {
     pub(crate) is_window: bool,
     /// Whether the client has heard that it is of the other, and is to come back as that.
     pub(crate) reopens: bool,
+    /// Whether it is the companion of another one, which is asked for when the client is told to.
+    pub(crate) is_companion: bool,
 }
 
 /// The grant that a client holds of a resource.
@@ -92,7 +94,12 @@ impl Holding {
         Holding {
             client,
             resource: hold.resource,
-            taken_as: TakenAs { kind: of.kind, is_window: of.window.is_some(), reopens: false },
+            taken_as: TakenAs {
+                kind: of.kind,
+                is_window: of.window.is_some(),
+                reopens: false,
+                is_companion: of.companion_of.is_some(),
+            },
             demand: StatedDemand {
                 priority: hold.priority,
                 weight: hold.weight,
@@ -102,7 +109,7 @@ impl Holding {
             amount: 0,
             until: Time::ZERO,
             permits: PermitsOut::default(),
-            stance: Stance::Kept,
+            stance: if of.companion_of.is_some() { Stance::Gone } else { Stance::Kept },
             told: 0,
             sums: CountedBelief { counted: 0, was_counted: false, lapse: Time::MAX },
             grant: HeldGrant::default(),
@@ -114,7 +121,7 @@ impl Holding {
         self.amount = 0;
         self.until = Time::ZERO;
         self.permits = PermitsOut::default();
-        self.stance = Stance::Kept;
+        self.stance = if self.taken_as.is_companion { Stance::Gone } else { Stance::Kept };
         self.told = 0;
         self.taken_as.reopens = false;
         self.grant = HeldGrant::default();
@@ -128,6 +135,11 @@ impl Holding {
     /// It has a lease of nothing, and uses units beyond that by leave of whoever granted it.
     pub(crate) fn goes_by(&mut self, order: Option<Order>) {
         self.grant.order = self.grant.order.max(order);
+    }
+
+    /// Whether its client asks for it, as of all that is no companion.
+    pub(crate) fn is_asked(&self) -> bool {
+        !self.taken_as.is_companion || self.stance == Stance::Kept
     }
 
     pub(crate) fn order(&self) -> Option<Order> {

@@ -6,6 +6,7 @@
 
 mod authority;
 mod beliefs;
+mod beside;
 mod books;
 mod calm;
 mod domains;

@@ -1,5 +1,6 @@
 //! The plan of a simulation: its tree of sites, its clients, what there is to share, and what may go wrong.
 
+mod beside;
 mod check;
 mod domain;
 mod limits;
@@ -194,6 +195,8 @@ pub struct ResourcePlan {
     pub legacy: Legacy,
     /// Whose domain it is the lease of, if it is that of a domain.
     pub domain: Option<DomainPlan>,
+    /// The index of the resource that it is tried beside, if it is the companion of one.
+    pub companion_of: Option<u16>,
     /// The greatest priority that counts.
     pub most_priority: Option<i64>,
     /// The most clients that one holder counts for.
@@ -387,6 +390,7 @@ impl ResourcePlan {
             small_leases: SmallLeases::default(),
             legacy: Legacy::default(),
             domain: None,
+            companion_of: None,
             most_priority: None,
             most_clients: None,
         }

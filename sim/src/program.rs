@@ -13,12 +13,14 @@ use lessor_proto::message::Unenforced;
 use lessor_proto::{Amount, ResourceId, Time};
 use lessor_server::repository::Kind;
 
+use self::beside::Alone;
 use self::bucket::Bucket;
 use self::leasing::Leasing;
 use self::measured::{Measured, Said};
 use self::window::WindowUses;
 use crate::clock::Clock;
 
+mod beside;
 pub(crate) mod bucket;
 pub(crate) mod leasing;
 pub(crate) mod measured;
@@ -48,6 +50,8 @@ pub(crate) struct Hits {
     measured: Option<Measured>,
     /// Absent where it has no domains.
     leasing: Option<Leasing>,
+    /// Present where a second limit may be tried.
+    alone: Option<Alone<Limiter>>,
 }
 
 /// Operations under permits of a gauge.
@@ -55,6 +59,8 @@ pub(crate) struct Hits {
 pub(crate) struct Units {
     gauge: Semaphore,
     operations: Vec<Operation>,
+    /// Present where a second limit may be tried.
+    alone: Option<Alone<Semaphore>>,
 }
 
 #[derive(Debug)]
@@ -62,6 +68,8 @@ struct Operation {
     permit: Permit,
     /// When it is done, in real time.
     done: Time,
+    /// The same of the gauge that is alone.
+    _alone: Option<Permit>,
 }
 
 /// An amount in use, and the time until which it is, by the clock of its user.
@@ -98,7 +106,15 @@ impl Program {
                 let limiter = Limiter::default();
                 let measured = measured_from.map(|now| Measured::new(now, &limiter));
                 let (due, sent, allowance) = (Bucket::default(), VecDeque::new(), Allowance::NOTHING);
-                Program::Hits(Box::new(Hits { limiter, due, sent, allowance, measured, leasing: None }))
+                Program::Hits(Box::new(Hits {
+                    limiter,
+                    due,
+                    sent,
+                    allowance,
+                    measured,
+                    leasing: None,
+                    alone: None,
+                }))
             }
             Kind::Gauge => Program::Units(Units::default()),
         }
@@ -121,11 +137,15 @@ impl Program {
         match self {
             Program::Hits(hits) => {
                 hits.limiter.allow(now, allowance);
+                hits.alone.iter().for_each(|alone| alone.enforcer.allow(now, allowance));
                 if let Some(measured) = &mut hits.measured {
                     measured.follow(now, allowance, &hits.limiter);
                 }
             }
-            Program::Units(units) => units.gauge.allow(now, allowance),
+            Program::Units(units) => {
+                units.gauge.allow(now, allowance);
+                units.alone.iter().for_each(|alone| alone.enforcer.allow(now, allowance));
+            }
             Program::Uses(uses) => uses.allow(now, allowance),
         }
     }
@@ -159,8 +179,9 @@ impl Program {
     pub(crate) fn begin(&mut self, local: Time, most: u32, done: Time) -> bool {
         let Program::Units(units) = self else { return false };
         let permit = units.gauge.try_acquire_between(1, most, || local);
+        let same = units.alone.as_mut().and_then(|alone| alone.begin(permit.as_ref().ok(), most, local));
         let Ok(permit) = permit else { return false };
-        units.operations.push(Operation { permit, done });
+        units.operations.push(Operation { permit, done, _alone: same });
         true
     }
 
@@ -193,13 +214,18 @@ impl Program {
             let (kept, keep) = sent.keep.unwrap_or_default();
             hits.sent.extend((0..kept).map(|_| local + keep));
             hits.limiter.bring(sent, local);
+            hits.alone.iter().for_each(|alone| alone.enforcer.bring(sent, local));
         }
     }
 
     /// The wish that the limiter has of its grantor.
     pub(crate) fn wish(&self, local: Time) -> Option<UnitWish> {
         match self {
-            Program::Hits(hits) => hits.limiter.wish(local),
+            Program::Hits(hits) => {
+                // The other is asked as well, and what it says is not sent.
+                hits.alone.iter().for_each(|alone| _ = alone.enforcer.wish(local));
+                hits.limiter.wish(local)
+            }
             Program::Units(_) | Program::Uses(_) => None,
         }
     }
@@ -245,7 +271,9 @@ impl Program {
     pub(crate) fn hit(&mut self, local: Time) -> Hit {
         let Program::Hits(hits) = self else { return Hit::Denied(None) };
         let passed = hits.limiter.unenforced();
-        match hits.limiter.try_acquire(1, || local) {
+        let answer = hits.limiter.try_acquire(1, || local);
+        hits.alone.iter_mut().for_each(|alone| alone.hit(&answer, local));
+        match answer {
             Ok(()) if hits.limiter.unenforced() > passed => Hit::Passed,
             Err(Denied::Spent { retry_after }) => Hit::Denied(Some(retry_after)),
             Err(_) => Hit::Denied(None),

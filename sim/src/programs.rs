@@ -12,6 +12,8 @@ pub(crate) struct Programs {
     places: Vec<Option<Program>>,
     /// The units that those have counted, while everything was let pass, that are over.
     counted: Unenforced,
+    /// The units that second limits were asked for by those.
+    counted_beside: Unenforced,
 }
 
 // === impl Programs ===
@@ -42,6 +44,7 @@ impl Programs {
             && let Some(over) = std::mem::replace(found, program)
         {
             self.counted = self.counted.with(over.unenforced());
+            self.counted_beside = self.counted_beside.with(over.counted_beside());
         }
     }
 
@@ -49,5 +52,11 @@ impl Programs {
     pub(crate) fn unenforced(&self) -> Unenforced {
         let counted = self.places.iter().flatten().map(Program::unenforced);
         counted.fold(self.counted, Unenforced::with)
+    }
+
+    /// The units that all of them have asked second limits for.
+    pub(crate) fn counted_beside(&self) -> Unenforced {
+        let counted = self.places.iter().flatten().map(Program::counted_beside);
+        counted.fold(self.counted_beside, Unenforced::with)
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct Resource {
     pub(crate) legacy: Legacy,
     /// Whose domain it is the lease of, if it is that of a domain.
     pub(crate) domain: Option<DomainPlan>,
+    /// The index of the resource that it is tried beside, if it is the companion of one.
+    pub(crate) companion_of: Option<u16>,
     /// The policies of its domains, as long as it is a rate.
     pub(crate) domains: Option<Arc<Policies>>,
     /// The greatest priority that counts.
@@ -58,6 +60,7 @@ impl Resource {
             small_leases: plan.small_leases,
             legacy: plan.legacy,
             domain: plan.domain,
+            companion_of: plan.companion_of,
             domains: None,
             most_priority: plan.most_priority,
             most_clients: plan.most_clients,
@@ -77,7 +80,14 @@ pub(crate) fn repository(
     learning: Duration,
     fallback: Fallback,
 ) -> Result<Repository, BadTemplates> {
-    let is_own = |resource: &Resource| !resource.id.is_floor() && resource.domain.is_none();
+    let is_own = |resource: &Resource| {
+        !resource.id.is_floor() && resource.domain.is_none() && resource.companion_of.is_none()
+    };
+    let beside = |of: usize| {
+        let is_it =
+            |found: &&Resource| found.covered && found.companion_of.is_some_and(|it| usize::from(it) == of);
+        resources.iter().find(is_it).map(|companion| companion.capacity)
+    };
     let covered = resources.iter().enumerate().filter(|(_, resource)| resource.covered && is_own(resource));
     let shared = |resource: &Resource| {
         resource.domains.clone().filter(|_| resource.kind == Kind::Rate).map(as_configured)
@@ -111,6 +121,7 @@ pub(crate) fn repository(
         small_leases: (resource.kind == Kind::Rate).then_some(resource.small_leases),
         legacy: resource.legacy,
         domains: shared(resource).or_else(|| domains(index)),
+        beside: beside(index),
         kind: resource.kind,
         policy: resource.policy,
         most_priority: resource.most_priority,

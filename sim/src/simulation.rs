@@ -7,6 +7,7 @@
 mod access;
 mod ahead;
 mod beliefs;
+mod beside;
 mod build;
 mod clocks;
 mod configurations;

@@ -68,6 +68,10 @@ pub struct SwarmReport {
     pub hits: u64,
     /// Operations under permits of gauges.
     pub operations: u64,
+    /// Leases of companions.
+    pub companions: u64,
+    /// Units that second limits were asked for, of which a root has heard.
+    pub beside: u64,
     /// The faults that happened.
     pub faults: Tally,
     /// All hashes together.
@@ -206,6 +210,8 @@ impl SwarmReport {
         self.messages += run.counts.messages();
         self.hits += run.counts.hits;
         self.operations += run.counts.operations;
+        self.companions += run.counts.companions;
+        self.beside += run.counts.beside_heard;
         self.faults = self.faults.plus(&run.faults);
         self.hash = (self.hash ^ run.hash).rotate_left(7);
         self.violations.extend(run.violation);
@@ -219,6 +225,8 @@ impl fmt::Display for SwarmReport {
         writeln!(f, "{:>12}  messages", self.messages)?;
         writeln!(f, "{:>12}  hits", self.hits)?;
         writeln!(f, "{:>12}  operations under permits", self.operations)?;
+        writeln!(f, "{:>12}  leases of companions", self.companions)?;
+        writeln!(f, "{:>12}  units asked of second limits", self.beside)?;
         write!(f, "{}", self.faults)?;
         writeln!(f, "{:>12}  violations", self.violations.len())?;
         self.violations.first().map_or(Ok(()), |first| write!(f, "{first}"))

@@ -57,12 +57,14 @@ enum Noticed {
     Limited(u64),
     /// In one of the first simulations in which tasks follow templates at etcd, from this one on; it goes on when the faults are over.
     Followed(u64),
+    /// In one of the first simulations in which a second limit is tried, from this one on; it goes on when the faults are over.
+    Accompanied(u64),
     /// In one of the first simulations of limits on windows, from this one on, while there are faults; and in a story.
     Windowed(u64, Story),
     Story(Story),
     Both(u64, Story),
 }
-use Noticed::{Both, Followed, Judged, Limited, Swarm, Windowed};
+use Noticed::{Accompanied, Both, Followed, Judged, Limited, Swarm, Windowed};
 
 /// The simulations that are looked at which have limits or rules of access: one seed alone may notice nothing any more after a
 /// change of what servers say when.
@@ -194,6 +196,8 @@ fn grantor(mutation: GrantorRule) -> Noticed {
         GrantorRule::NodesCapped => Limited(8_300_023),    // I34
         GrantorRule::JobsAbove => Noticed::Story(jobs::below_two_leaves),
         GrantorRule::JobsOfLate => Noticed::Story(jobs::of_a_holder_that_comes_late),
+        GrantorRule::SecondIsOwn => Accompanied(13_000_000), // 13000005: I1
+        GrantorRule::UnitsToldOnce => Accompanied(13_000_000), // 13000035: I40
         // Simulations notice it about once in two thousand seeds (1253: I30).
         GrantorRule::AllSaidFirst => Noticed::Story(domains::heard_of_before_its_clients_are_back),
     }
@@ -391,6 +395,13 @@ fn no_rule_of_a_holder_can_be_left_out() {
 }
 
 #[test]
+fn no_rule_about_second_limits_can_be_left_out() {
+    for rule in [GrantorRule::SecondIsOwn, GrantorRule::UnitsToldOnce] {
+        check(Mutation::Grantor(rule), &grantor(rule));
+    }
+}
+
+#[test]
 fn no_rule_of_a_grantor_can_be_left_out() {
     for mutation in GrantorRule::ALL {
         check(Mutation::Grantor(mutation), &grantor(mutation));
@@ -425,6 +436,12 @@ fn check(mutation: Mutation, noticed: &Noticed) {
         let whole = Options::default();
         let followed = (first..).filter(|&seed| plan(seed, &whole).follows);
         check_seeds(mutation, followed.take(LIMITED), &whole);
+    }
+    if let Accompanied(first) = *noticed {
+        let whole = Options::default();
+        let is_tried =
+            |seed: &u64| plan(*seed, &whole).resources.iter().any(|found| found.companion_of.is_some());
+        check_seeds(mutation, (first..).filter(is_tried).take(LIMITED), &whole);
     }
     if let Windowed(first, _) = *noticed {
         let whole = Options { judged: false, ..Options::default() };

@@ -28,6 +28,7 @@ fn no_simulation_of_the_swarm_breaks_a_rule() {
         "templates put back to an older copy",
         "tree looked at",
         "override by an operator",
+        "second limit taken out",
     ];
     let all = report.faults.counts().all(|(name, count)| count > 0 || of_others.contains(&name));
     assert!(all || cfg!(debug_assertions), "something never went wrong:\n{report}");
@@ -124,6 +125,26 @@ fn no_simulation_in_which_operators_override_breaks_a_rule() {
     assert!(passed > 5 && heard > 5, "{passed} hits were let pass, {heard} units heard of");
     let overridden = report.faults.counts().find(|&(name, _)| name == "override by an operator");
     assert!(overridden.is_some_and(|(_, count)| count > 10), "nobody overrides:\n{report}");
+}
+
+#[test]
+fn no_simulation_in_which_a_second_limit_is_tried_breaks_a_rule() {
+    let options = Options::default();
+    let mut report = SwarmReport::default();
+    let is_tried =
+        |seed: &u64| plan(*seed, &options).resources.iter().any(|found| found.companion_of.is_some());
+    for seed in (13_000_000..).filter(is_tried) {
+        report.add(run_one(seed, &options));
+        if report.events >= EVENTS / 2 || !report.violations.is_empty() {
+            break;
+        }
+    }
+    println!("{report}");
+    assert!(report.violations.is_empty(), "{report}");
+    assert!(report.companions > 10 * report.seeds, "hardly anybody has a companion:\n{report}");
+    assert!(report.beside > 10 * report.seeds, "hardly anything is asked of second limits:\n{report}");
+    let taken_out = report.faults.counts().find(|&(name, _)| name == "second limit taken out");
+    assert!(taken_out.is_some_and(|(_, count)| count > report.seeds / 2), "it is always tried:\n{report}");
 }
 
 /// Seeds that broke a rule once, and show it again where what mended them is taken back. A change of what is drawn, or of what

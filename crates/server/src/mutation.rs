@@ -195,13 +195,17 @@ pub enum Rule {
     JobsAbove,
     /// A holder that comes while others wait for a job is asked to say when one is done.
     JobsOfLate,
+    /// The companion of a resource has the capacity of the second limit, whatever that of the resource is.
+    SecondIsOwn,
+    /// Units that a report says were let pass, or asked of a second limit, count once.
+    UnitsToldOnce,
 }
 
 // === impl Rule ===
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 88] = [
+    pub const ALL: [Rule; 90] = [
         Rule::AckBySeq,
         Rule::FullCharge,
         Rule::DriftMargin,
@@ -290,6 +294,8 @@ impl Rule {
         Rule::NodesCapped,
         Rule::JobsAbove,
         Rule::JobsOfLate,
+        Rule::SecondIsOwn,
+        Rule::UnitsToldOnce,
     ];
 }
 

@@ -45,6 +45,7 @@ use crate::date::Date;
 pub use crate::marks::MarkWrite;
 use crate::marks::{Marks, Need};
 use crate::measured::Measured;
+use crate::mutation::Rule;
 use crate::overrides::Overrides;
 use crate::record::{Longest, Unknown};
 use crate::repository::{Repository, Template};
@@ -442,5 +443,11 @@ fn covering(
 ) -> Option<Arc<Template>> {
     let is_derived = || repository.is_of_domain(id) || repository.is_named_as_companion(id);
     let unknown = || config.unknown_names.as_ref().filter(|_| !is_derived());
-    repository.find_under(id, overrides).or_else(|| unknown().map(|template| overrides.applied(id, template)))
+    let found = repository.find_under(id, overrides);
+    let found = found.or_else(|| unknown().map(|template| overrides.applied(id, template)));
+    if config.rules.keep(Rule::SecondIsOwn) || !repository.is_companion(id) {
+        return found;
+    }
+    let capacity = covering(repository, overrides, config, &id.accompanied()?)?.capacity;
+    found.map(|template| Arc::new(Template { capacity, ..(*template).clone() }))
 }

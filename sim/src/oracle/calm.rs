@@ -37,6 +37,7 @@ impl Oracle {
         let are_shared = !facts.rules.forgetful;
         for resource in 0..facts.resources.len() as u16 {
             self.judge_places(facts, resource);
+            self.judge_companions(facts, resource);
             if are_shared {
                 self.judge_one(facts, resource);
             }
@@ -71,7 +72,7 @@ impl Oracle {
     fn judge_one(&mut self, facts: &Facts<'_>, resource: u16) {
         let found = facts.resources[usize::from(resource)].clone();
         let targets = facts.targets(resource);
-        let capacity = if found.covered { found.capacity.as_f64() } else { 0.0 };
+        let capacity = if facts.is_covered(resource) { found.capacity.as_f64() } else { 0.0 };
         let due: f64 = targets.iter().map(|target| target.due).sum();
         let had: f64 = targets.iter().map(|target| target.believed.as_f64()).sum();
         // A unit is the least that a gauge can be out by, a millionth a rate, at each holder.
@@ -124,12 +125,13 @@ impl Facts<'_> {
     /// The share of a resource that each client that lives should have, and the one that it has.
     pub(crate) fn targets(&self, resource: u16) -> Vec<Target> {
         let found = &self.resources[usize::from(resource)];
-        let capacity = if found.covered { found.capacity.as_f64() } else { 0.0 };
+        let capacity = if self.is_covered(resource) { found.capacity.as_f64() } else { 0.0 };
         let mut shares = Shares::new(found.policy, capacity);
         let of_it = |holding: &&Holding| {
             let client = &self.clients[holding.client as usize];
             holding.resource == resource
                 && client.lives()
+                && holding.is_asked()
                 && !self.is_denied(holding)
                 && self.may_hold(holding)
                 && self.has_place(holding)
@@ -140,7 +142,11 @@ impl Facts<'_> {
         // One that has lost its right and listens still wants nothing, which leaves more to others by some policies.
         let is_without = |holding: &&Holding| {
             let lives = self.clients[holding.client as usize].lives();
-            holding.resource == resource && lives && !self.may_hold(holding) && self.is_known(holding)
+            holding.resource == resource
+                && lives
+                && holding.is_asked()
+                && !self.may_hold(holding)
+                && self.is_known(holding)
         };
         let nothing = Demand { priority: 0, weight: 1, wants: 0.0 };
         self.holdings.iter().filter(is_without).for_each(|_| shares.insert(&nothing));

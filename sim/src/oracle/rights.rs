@@ -172,7 +172,7 @@ impl Oracle {
                 }
                 continue;
             }
-            if holding.demand.wants <= 0.0 || facts.is_denied(holding) {
+            if holding.demand.wants <= 0.0 || facts.is_denied(holding) || !holding.is_asked() {
                 continue;
             }
             let Some((site, kind, name)) = facts.without_place(holding) else { continue };
@@ -256,7 +256,7 @@ impl Facts<'_> {
     pub(crate) fn are_all_in(&self) -> bool {
         self.holdings
             .iter()
-            .filter(|holding| self.clients[holding.client as usize].lives())
+            .filter(|holding| self.clients[holding.client as usize].lives() && holding.is_asked())
             .all(|holding| self.may_hold(holding) && self.has_place(holding))
     }
 

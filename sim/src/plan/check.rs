@@ -59,6 +59,10 @@ impl SimulationPlan {
             let lenders = self.resources.iter().take_while(|found| found.domain.is_none()).count();
             reference(&resource.name, "resource", domain.of.into(), lenders)?;
         }
+        for (resource, of) in self.resources.iter().filter_map(|found| Some((found, found.companion_of?))) {
+            let accompanied = self.resources.iter().take_while(|found| found.companion_of.is_none()).count();
+            reference(&resource.name, "resource", of.into(), accompanied)?;
+        }
         for client in &self.clients {
             reference(&client.name, "site", client.site as usize, self.sites.len())?;
             for hold in &client.holds {

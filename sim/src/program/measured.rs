@@ -97,7 +97,7 @@ impl Measured {
         Some(self.said())
     }
 
-    fn said(&self) -> Said {
+    pub(crate) fn said(&self) -> Said {
         Said { wants: self.demand.wants().as_f64(), peak: self.demand.peak().map(Amount::as_f64) }
     }
 }

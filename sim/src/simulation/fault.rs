@@ -82,6 +82,7 @@ impl Simulation {
             Fault::Restore => self.restore_templates(),
             Fault::Look => self.look_at_tree(),
             Fault::Override => self.override_some(),
+            Fault::Beside => self.take_second_out(),
         }
     }
 
@@ -173,7 +174,7 @@ impl Simulation {
         if frozen || self.population.clients[client as usize].mind.session().is_none() {
             return false;
         }
-        let own = holds.filter(|&hold| !self.is_sublease(hold));
+        let own = holds.filter(|&hold| !self.is_derived(hold));
         own.collect::<Vec<_>>().into_iter().for_each(|hold| self.give_up(hold, now));
         self.drive_client(client);
         // Those who wait for the answer, and those who do not.
@@ -191,7 +192,7 @@ impl Simulation {
         let holds = self.population.clients[client as usize].holds.clone();
         let hold = holds.start + self.rng.index(holds.len()) as u32;
         if frozen
-            || self.is_sublease(hold)
+            || self.is_derived(hold)
             || self.population.clients[client as usize].mind.session().is_none()
         {
             return false;

@@ -61,7 +61,7 @@ impl Simulation {
         let is_legacy = found.way == Way::Legacy;
         let forgets = self.some_forget() && is_legacy && self.rng.chance(500);
         let stated =
-            self.population.clients[client as usize].holds.clone().filter(|&hold| !self.is_sublease(hold));
+            self.population.clients[client as usize].holds.clone().filter(|&hold| !self.is_derived(hold));
         let holds: Vec<u32> = stated.collect();
         match is_legacy {
             true => self.new_legacy(client, now, forgets, &holds),
@@ -129,6 +129,7 @@ impl Simulation {
             self.abandon(stream, said);
         }
         self.end_domain(client);
+        self.population.companions.remove(&client);
         for hold in self.population.clients[client as usize].holds.clone() {
             self.population.holdings[hold as usize].reborn();
             self.population.programs.set(hold, None);
@@ -155,6 +156,7 @@ impl Simulation {
             actions += 1;
             assert!(actions < ENDLESS, "client {client} never comes to rest:\n{}", self.trace());
             match action {
+                Action::Change(change) if self.try_second(client, &change) => {}
                 Action::Change(change) => {
                     self.follow_domain(client, &change);
                     self.believe(client, &change);
@@ -175,7 +177,7 @@ impl Simulation {
 
     /// The client wants so much of what it holds there, from when it runs next on.
     pub(super) fn want(&mut self, hold: u32, wants: f64) {
-        if self.is_measured_now(hold) || self.is_sublease(hold) {
+        if self.is_measured_now(hold) || self.is_derived(hold) {
             return;
         }
         let stated = self.population.programs.get_mut(hold).and_then(|program| program.state(wants));
@@ -196,6 +198,7 @@ impl Simulation {
             }
             Mind::Legacy(legacy) => legacy.set_wants(id, wants),
         }
+        self.want_second(hold);
     }
 
     /// The client asks again for what it has dropped.
@@ -215,6 +218,7 @@ impl Simulation {
             self.allow(hold, now, allowance);
             self.follow_policies(hold);
             self.say_in_use(hold);
+            self.hear_of_second(hold, allowance.beside);
             self.drive_client(client);
         }
     }
@@ -257,11 +261,18 @@ impl Simulation {
         if !self.says_before() {
             self.say_in_use(hold);
         }
+        self.hear_of_second(hold, change.allowance.beside);
         self.hear_of_kind(hold, change);
     }
 }
 
 impl Simulation {
+    /// As a companion of that is taken: the weight of a program is of what it keeps to.
+    pub(super) fn companion_config(&self, holding: &Holding) -> HoldingConfig {
+        let bands = std::iter::once(Band { subclients: 1, ..bands(holding)[0] }).collect();
+        HoldingConfig { bands, ..self.holding_config(holding) }
+    }
+
     fn holding_config(&self, holding: &Holding) -> HoldingConfig {
         HoldingConfig {
             kind: match holding.taken_as.kind {

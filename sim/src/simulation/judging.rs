@@ -120,22 +120,31 @@ impl Simulation {
 
     /// The root has heard of no more units that were let pass than programs have counted, if no request came twice.
     fn judge_passed(&mut self) {
-        let counted = self.population.programs.unenforced();
+        let [passed, beside] = [false, true].map(|is_second| self.judge_heard(is_second));
+        (self.progress.counts.passed_heard, self.progress.counts.beside_heard) =
+            (passed.passed, beside.asked);
+    }
+
+    /// The same of second limits that are tried, or of what is in force. Returns what the root has heard.
+    fn judge_heard(&mut self, is_second: bool) -> Unenforced {
+        let programs = &self.population.programs;
+        let counted = if is_second { programs.counted_beside() } else { programs.unenforced() };
         let roots = self.tree.sites.iter().filter(|site| site.kin.parent.is_none());
         let tasks = roots.flat_map(|site| site.tasks.clone());
         let leaders = tasks.filter_map(|task| self.tree.tasks[task as usize].leadership.as_deref());
         let of = |leadership: &Leadership| {
-            let heard = self.resources.iter().map(|resource| leadership.node.unenforced(&resource.id));
+            let resources = self.resources.iter().filter(|found| found.companion_of.is_some() == is_second);
+            let heard = resources.map(|resource| leadership.node.unenforced(&resource.id));
             heard.fold(Unenforced::default(), Unenforced::with)
         };
         let heard = leaders.map(of).max_by_key(|heard| heard.asked).unwrap_or_default();
-        self.progress.counts.passed_heard = heard.passed;
         let is_more = heard.asked > counted.asked || heard.passed > counted.passed;
         if is_more && self.progress.tally.twice == 0 {
             self.oracle.fail(40, || {
                 format!("the root has heard of {heard:?}, and programs have counted {counted:?}")
             });
         }
+        heard
     }
 
     /// Since `before` nothing was said on streams but heartbeats and the answers to them, if everybody streams.

@@ -28,6 +28,7 @@ impl Simulation {
         let floor = resource.id.floor();
         let has_floor = self.resources.iter().any(|other| other.id == floor);
         if self.has_domains(index)
+            || self.has_second(index)
             || resource.window.is_some()
             || resource.id.is_floor()
             || has_floor

@@ -1,6 +1,9 @@
 //! The population of a simulation: its clients, what they hold, and the programs behind that.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
+
+use lessor_client::internals::companions::Companions;
 
 use crate::client::Client;
 use crate::holding::Holding;
@@ -16,6 +19,8 @@ pub(crate) struct Population {
     pub(crate) programs: Programs,
     /// The domain that clients share, if they do.
     pub(crate) domain: Option<Box<SharedDomain>>,
+    /// The companions that clients hold, by client.
+    pub(crate) companions: BTreeMap<u32, Companions>,
 }
 
 // === impl Population ===
@@ -28,6 +33,7 @@ impl Population {
             holdings: Vec::with_capacity(holdings),
             programs: Programs::default(),
             domain: None,
+            companions: BTreeMap::new(),
         }
     }
 

@@ -44,10 +44,12 @@ impl Simulation {
         let resource = usize::from(holding.resource);
         let domains =
             (watched && !legacy && self.has_domains(resource)).then(|| self.resources[resource].id.clone());
-        let watched = watched && !self.is_sublease(hold);
+        let watched = watched && !self.is_derived(hold);
+        // What measures a demand looks into its limiter, which moves units within.
+        let is_compared = from.is_none() && self.has_second(resource);
         let program = watched.then(|| match self.resources[resource].window {
             Some(window) => self.window_program(hold, window),
-            None => Program::new(kind, from).with_domains(domains),
+            None => Program::new(kind, from).with_domains(domains).compared(is_compared),
         });
         self.population.programs.set(hold, program);
     }
@@ -56,6 +58,9 @@ impl Simulation {
     pub(super) fn use_some(&mut self, hold: u32) {
         if self.is_sublease(hold) {
             return self.use_domain(hold);
+        }
+        if self.population.holdings[hold as usize].taken_as.is_companion {
+            return;
         }
         let actor = Actor::Client(self.population.holdings[hold as usize].client);
         if !self.faulty() {
@@ -109,11 +114,13 @@ impl Simulation {
     /// The driver of a client looks at what a program has counted while everything was let pass.
     pub(super) fn say_passed(&mut self, hold: u32) {
         let Some(counted) = self.population.programs.get(hold).map(Program::unenforced) else { return };
+        self.judge_second(hold);
         let holding = &self.population.holdings[hold as usize];
         let id = &self.resources[usize::from(holding.resource)].id;
         if let Some(session) = self.population.clients[holding.client as usize].mind.session() {
             session.set_unenforced(id, counted);
         }
+        self.want_second(hold);
     }
 
     /// A row of hits, each as soon as it may be: the bucket is emptied, and what comes in is taken as it comes.
@@ -274,6 +281,7 @@ impl Simulation {
         let until = holding.until;
         self.allow(hold, now, Allowance { until, ..Allowance::NOTHING });
         self.leave_domains(hold, now);
+        self.leave_second(hold, now);
         self.population.clients[self.population.holdings[hold as usize].client as usize].next_look = now;
     }
 
@@ -316,7 +324,7 @@ impl Simulation {
         for hold in holds {
             let holding = &mut self.population.holdings[hold as usize];
             let Resource { id, domain, .. } = &self.resources[usize::from(holding.resource)];
-            if domain.is_some() {
+            if domain.is_some() || holding.taken_as.is_companion {
                 continue;
             }
             let program = self.population.programs.get(hold);
@@ -337,6 +345,9 @@ impl Simulation {
                 );
             }
             session.set_in_use(now, id, in_use);
+        }
+        for hold in self.population.clients[client as usize].holds.clone() {
+            self.want_second(hold);
         }
     }
 }
@@ -385,6 +396,7 @@ impl Simulation {
                 session.set_peak(now, id, said.peak);
                 session.set_bands(now, id, bands);
             }
+            self.want_second(hold);
         }
     }
 }

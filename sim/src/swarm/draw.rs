@@ -1,5 +1,6 @@
 //! The drawing of a simulation's plan from a seed.
 
+mod beside;
 mod clocks;
 mod domains;
 mod kinds;
@@ -115,6 +116,7 @@ fn change(seed: u64, options: &Options, plan: &mut SimulationPlan) {
     templates::follow(seed, options, plan);
     windows::keep(seed, plan);
     looks::look(seed, options, plan);
+    beside::accompany(seed, options, plan);
 }
 
 /// Draws turns, bursts and legacies of all resources, and how they save small leases up.
@@ -188,6 +190,7 @@ fn resources(rng: &mut Rng) -> Vec<ResourcePlan> {
             small_leases: SmallLeases::default(),
             legacy: Legacy::default(),
             domain: None,
+            companion_of: None,
             most_priority: None,
             most_clients: None,
         }

@@ -19,9 +19,9 @@ use lessor_sim::mutation::GrantorRule::{
     NodesCapped, NumberAhead, OldLeadersCharged, OldLivesCharged, OldRecordDoubted, OutCounts, OwnKept,
     PartsInTurn, PartsWhole, PassedOverAnew, PeakFromSpare, PollersProven, PostCut, RecallToPart,
     RenewAfterDebt, ResealLate, RestChecked, RestGuarded, RevokedBorrowsNothing, RevokedCharged,
-    RevokedWantsNothing, RoomFromIdle, SaidAnew, ShownBeyondLimit, ShownIsAll, ShownKept, TokenAmount,
-    TokenCheck, ToldBelow, ToldOnce, TurnsCorrected, TurnsWait, UnansweredReplaced, UnitsCounted,
-    UnitsWithinBurst, UntoldIsUnknown,
+    RevokedWantsNothing, RoomFromIdle, SaidAnew, SecondIsOwn, ShownBeyondLimit, ShownIsAll, ShownKept,
+    TokenAmount, TokenCheck, ToldBelow, ToldOnce, TurnsCorrected, TurnsWait, UnansweredReplaced,
+    UnitsCounted, UnitsToldOnce, UnitsWithinBurst, UntoldIsUnknown,
 };
 use lessor_sim::mutation::HolderRule::{
     DeadlineStays, Fence, FromReport, InOrder, JobsSaidAgain, LeaseOutlives, OutIsHeld, PromiseKept,
@@ -64,7 +64,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 93] = [
+const NOT_NOTICED: [(Mutation, &str); 95] = [
     // There are no marks, and one succession in a row.
     (Grantor(FullRest), "unary, a succession"),
     (Grantor(RestGuarded), "unary, a succession"),
@@ -189,6 +189,9 @@ const NOT_NOTICED: [(Mutation, &str); 93] = [
     (Grantor(JobsAbove), "a node between, streams"),
     (Grantor(JobsOfLate), "a node between, streams"),
     (Holder(JobsSaidAgain), "a node between, streams"),
+    // No second limit is tried, and nothing is let pass.
+    (Grantor(SecondIsOwn), "streams, other wants"),
+    (Grantor(UnitsToldOnce), "streams, other wants"),
 ];
 
 /// All of them, each in one configuration.

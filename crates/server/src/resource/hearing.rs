@@ -37,6 +37,9 @@ impl Resource {
                 if !is_late {
                     self.hear_of_units(slot, report);
                 }
+                if !cx.config.rules.keep(Rule::UnitsToldOnce) {
+                    self.hear_of_units(slot, report);
+                }
                 slot
             }
             None => {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use lessor_proto::{Amount, Time};
 use lessor_server::repository::{Kind, SharePolicy};
 
+use crate::resource::Resource;
 use crate::simulation::{Event, Simulation};
 use crate::trace::{Happening, Speaker};
 
@@ -46,7 +47,7 @@ impl Simulation {
     pub(super) fn change_policy(&mut self) -> bool {
         let index = self.rng.index(self.resources.len());
         let resource = &mut self.resources[index];
-        if resource.domain.is_some() {
+        if resource.domain.is_some() || resource.companion_of.is_some() {
             return false;
         }
         resource.policy = match resource.policy {
@@ -55,6 +56,7 @@ impl Simulation {
         };
         let number = u64::from(resource.policy == SharePolicy::FairShare);
         self.note(Speaker::Simulation, Happening::Policy, [index as u64, number, 0]);
+        self.follow_accompanied();
         self.spread_configuration();
         true
     }
@@ -65,12 +67,16 @@ impl Simulation {
         let (is_of_priority, is_capped) = (self.rng.chance(400), self.rng.chance(600));
         let most = self.rng.between(1, 6) as u32;
         let resource = &mut self.resources[index];
+        if resource.companion_of.is_some() {
+            return false;
+        }
         match is_of_priority {
             true => resource.most_priority = is_capped.then_some(0),
             false => resource.most_clients = is_capped.then_some(most),
         }
         let (priority, clients) = (resource.most_priority.unwrap_or(-1), resource.most_clients.unwrap_or(0));
         self.note(Speaker::Simulation, Happening::Caps, [index as u64, priority as u64, clients.into()]);
+        self.follow_accompanied();
         self.spread_configuration();
         true
     }
@@ -78,13 +84,37 @@ impl Simulation {
     pub(super) fn remove_template(&mut self) -> bool {
         let resource = self.rng.index(self.resources.len()) as u16;
         let found = &self.resources[usize::from(resource)];
-        if !found.covered || found.domain.is_some() {
+        if !found.covered || found.domain.is_some() || found.companion_of.is_some() {
             return false;
         }
         self.cover(resource, false);
         let back = self.spell();
         self.queue.put(back, Event::Cover(resource));
         true
+    }
+
+    /// No second limit is tried beside that of a resource, until it is put back.
+    pub(super) fn take_second_out(&mut self) -> bool {
+        let of = self.rng.index(self.resources.len());
+        let is_it =
+            |found: &Resource| found.covered && found.companion_of.is_some_and(|it| usize::from(it) == of);
+        let Some(companion) = self.resources.iter().position(is_it) else { return false };
+        self.cover(companion as u16, false);
+        let back = self.spell();
+        self.queue.put(back, Event::Cover(companion as u16));
+        true
+    }
+
+    /// Companions follow the templates of the resources that they are tried beside, in all but their capacity.
+    fn follow_accompanied(&mut self) {
+        for index in 0..self.resources.len() {
+            if let Some(of) = self.resources[index].companion_of {
+                let Resource { policy, most_priority, most_clients, .. } = self.resources[usize::from(of)];
+                let found = &mut self.resources[index];
+                (found.policy, found.most_priority, found.most_clients) =
+                    (policy, most_priority, most_clients);
+            }
+        }
     }
 
     /// A template covers the resource from here on, or none does.

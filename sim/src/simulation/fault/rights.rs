@@ -63,11 +63,12 @@ impl Simulation {
         let client = self.rng.index(rights.clients.len());
         let found = &mut rights.clients[client];
         let resource = self.rng.index(found.resources.len());
+        let both = self.accompanied_and_companion(resource);
         if self.rng.chance(200) {
             found.is_known = false;
             return (Whose::Client(client as u32), RightChange::Out);
         }
-        found.resources[resource] = false;
+        both.into_iter().flatten().for_each(|resource| found.resources[resource] = false);
         (Whose::Client(client as u32), RightChange::Less)
     }
 
