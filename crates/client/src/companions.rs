@@ -37,9 +37,8 @@ impl Companions {
     pub fn ask(
         &mut self,
         now: Time,
-        of: &ResourceId,
+        (of, counted): (&ResourceId, Unenforced),
         config: HoldingConfig,
-        counted: Unenforced,
         is_own: impl Fn(&ResourceId) -> bool,
         session: &mut Session,
     ) {

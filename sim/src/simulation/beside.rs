@@ -54,7 +54,7 @@ impl Simulation {
         let id = &self.resources[usize::from(holding.resource)].id;
         let Some(session) = self.population.clients[client as usize].mind.session() else { return };
         let companions = self.population.companions.entry(client).or_default();
-        companions.ask(now, id, config, counted, |_| false, session);
+        companions.ask(now, (id, counted), config, |_| false, session);
         let kind = holding.taken_as.kind;
         let holding = &mut self.population.holdings[companion as usize];
         if holding.stance != Stance::Kept {

@@ -194,15 +194,12 @@ impl Tried {
         self.rate.allow(now, allowance);
         self.gauge.allow(now, allowance);
         session.set_in_use(now, &resource(), Amount::from_units(self.gauge.in_use().into()));
+        let counted = self.rate.usage_beside().counts();
         if allowance.beside {
             let config = HoldingConfig::new(kind, WANTS, 0);
-            let counted = self.rate.usage_beside().counts();
-            self.companions.ask(now, &resource(), config, counted, |_| false, session);
-        } else {
-            let counted = self.rate.usage_beside().counts();
-            if self.companions.give_back(now, &resource(), counted, session) {
-                self.try_beside(now, None, kind);
-            }
+            self.companions.ask(now, (&resource(), counted), config, |_| false, session);
+        } else if self.companions.give_back(now, (&resource(), counted), session) {
+            self.try_beside(now, None, kind);
         }
     }
 

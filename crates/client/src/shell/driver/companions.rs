@@ -20,7 +20,7 @@ impl Driver {
             let config = HoldingConfig::new(opening.config.kind, wants, priority);
             let is_own = |id: &ResourceId| self.open.contains_key(id);
             let counted = opening.enforcer.counted_beside();
-            companions.ask(now, resource, config, counted, is_own, &mut self.session);
+            companions.ask(now, (resource, counted), config, is_own, &mut self.session);
             self.looks.tick_by(now + RATE_TICK);
         } else {
             let counted = opening.enforcer.counted_beside();
