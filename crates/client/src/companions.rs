@@ -56,18 +56,16 @@ impl Companions {
     pub fn give_back(
         &mut self,
         now: Time,
-        of: &ResourceId,
-        counted: Unenforced,
+        (of, counted): (&ResourceId, Unenforced),
         session: &mut Session,
     ) -> bool {
-        let companion = self.of(of);
-        if let Some(companion) = &companion {
-            self.0.remove(companion);
-            session.set_unenforced(companion, counted);
+        let given_back = self.of(of).and_then(|companion| self.0.remove_entry(&companion));
+        if let Some((companion, before)) = &given_back {
+            session.set_unenforced(companion, counted.since(*before));
             session.set_in_use(now, companion, Amount::ZERO);
             session.remove(now, companion);
         }
-        companion.is_some()
+        given_back.is_some()
     }
 
     /// The resource beside which a second limit is tried, and what that allows from here on, if the change is about a companion.

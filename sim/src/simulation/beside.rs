@@ -70,9 +70,10 @@ impl Simulation {
         let Some(companion) = self.other_of_two(hold) else { return };
         let Holding { client, resource, .. } = self.population.holdings[hold as usize];
         let id = &self.resources[usize::from(resource)].id;
+        let counted = self.population.programs.get(hold).map(Program::counted_beside).unwrap_or_default();
         let Some(session) = self.population.clients[client as usize].mind.session() else { return };
         let companions = self.population.companions.entry(client).or_default();
-        if !companions.give_back(now, id, session) {
+        if !companions.give_back(now, (id, counted), session) {
             return;
         }
         if let Some(program) = self.population.programs.get(hold) {

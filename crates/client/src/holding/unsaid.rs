@@ -44,6 +44,11 @@ impl Holding {
         self.reporting.unsaid.get_or_insert_default().count(counted);
     }
 
+    /// Goes on counting where another holding of the resource has ended.
+    pub(crate) fn count_on(&mut self, before: &mut Holding) {
+        self.reporting.unsaid = before.reporting.unsaid.take();
+    }
+
     /// Whether these are the units that were counted last.
     pub(crate) fn has_counted(&self, counted: Unenforced) -> bool {
         self.reporting.unsaid.as_ref().map_or(Unenforced::default(), |unsaid| unsaid.counted) == counted

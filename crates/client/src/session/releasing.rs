@@ -56,9 +56,10 @@ impl Session {
         let done = self.exchanged(id);
         self.entries.retain_of(done, |entry| match &mut entry.stage {
             Stage::Leaving { again: Some(config), .. } => {
-                let is_floor = entry.is_floor;
-                *entry = Entry::new(now, entry.resource.clone(), HoldingConfig::clone(config));
-                entry.is_floor = is_floor;
+                let mut fresh = Entry::new(now, entry.resource.clone(), HoldingConfig::clone(config));
+                fresh.is_floor = entry.is_floor;
+                fresh.holding.count_on(&mut entry.holding);
+                *entry = fresh;
                 true
             }
             Stage::Leaving { again: None, .. } => false,

@@ -313,3 +313,30 @@ fn units_that_were_let_pass_are_said_before_what_they_are_of_is_released() {
     assert!(!driven.session.is_empty());
     assert_eq!(said_of_units(&mut driven), Some(Some(units(2, 2))), "that of what was released is said once");
 }
+
+#[test]
+fn units_that_are_let_pass_of_what_is_opened_again_before_it_was_released_are_said_once() {
+    let mut driven = Driven::holding(2);
+    let units = |asked, passed| Unenforced { asked, passed, silent: 0 };
+    driven.session.set_unenforced(&name(0), units(7, 3));
+    driven.said.clear();
+    driven.session.remove(driven.now, &name(0));
+    driven.session.add(driven.now, name(0), holding(1.0));
+    // Whoever counts has begun anew, and goes on as the release is answered.
+    driven.session.set_unenforced(&name(0), units(2, 1));
+    driven.act();
+    driven.session.set_unenforced(&name(0), units(5, 4));
+    let [Up::Report(last), Up::Release { id, .. }] = &driven.said[..] else { panic!("{:?}", driven.said) };
+    assert_eq!(last.reports[0].unenforced, Some(units(9, 4)));
+    let down = Down::Released { id: *id };
+    driven.said.clear();
+    driven.hear(down);
+    driven.session.set_unenforced(&name(0), units(6, 4));
+    driven.pass(Duration::from_secs(61));
+    let said = driven.said.iter().flat_map(|up| match up {
+        Up::Report(report) => &report.reports[..],
+        _ => &[],
+    });
+    let said = said.filter_map(|report| report.unenforced).fold(Unenforced::default(), Unenforced::with);
+    assert_eq!(said, units(4, 3));
+}

@@ -132,7 +132,7 @@ impl DerivedLeases {
     /// Gives back all that belongs to `resource`, of whose companion so many units were counted.
     fn leave(&mut self, now: Time, resource: &ResourceId, beside: Unenforced, session: &mut Session) {
         self.subleases.leave(now, resource, session);
-        self.companions.give_back(now, resource, beside, session);
+        self.companions.give_back(now, (resource, beside), session);
     }
 }
 

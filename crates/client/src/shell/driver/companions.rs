@@ -14,19 +14,16 @@ impl Driver {
     pub(super) fn hear_of_second(&mut self, now: Time, resource: &ResourceId, is_tried: bool) {
         let Some(held) = self.open.get(resource) else { return };
         let (opening, companions) = (&held.opening, &mut self.derived.companions);
+        let counted = opening.enforcer.counted_beside();
         if is_tried && !held.leaving {
             let priority = opening.config.bands.first().map_or(0, |band| band.priority);
             let wants = opening.demand.wants().as_f64();
             let config = HoldingConfig::new(opening.config.kind, wants, priority);
             let is_own = |id: &ResourceId| self.open.contains_key(id);
-            let counted = opening.enforcer.counted_beside();
             companions.ask(now, (resource, counted), config, is_own, &mut self.session);
             self.looks.tick_by(now + RATE_TICK);
-        } else {
-            let counted = opening.enforcer.counted_beside();
-            if companions.give_back(now, resource, counted, &mut self.session) {
-                opening.enforcer.try_beside(now, None);
-            }
+        } else if companions.give_back(now, (resource, counted), &mut self.session) {
+            opening.enforcer.try_beside(now, None);
         }
     }
 
