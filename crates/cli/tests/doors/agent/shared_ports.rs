@@ -49,13 +49,13 @@ async fn a_port_that_one_of_both_does_not_share_is_refused() {
         command.args(["--http", address]).args(flags);
         command
     };
-    let alone = Door::run(start("alone", "127.0.0.1:0", &[])).await;
+    let alone = Door::run(start("unshared", "127.0.0.1:0", &[])).await;
     let shared = Door::run(start("sharing", "127.0.0.1:0", &["--share-ports"])).await;
     let of_both = "somebody listens there who does not share the port, or is of another user; wanted their end, or one user and \
                    --share-ports of both";
     let of_one = "somebody listens there; wanted their end, or --share-ports of both";
     for (name, address, flags, wanted) in [
-        ("alone", &alone.http, &["--share-ports"][..], of_both),
+        ("unshared", &alone.http, &["--share-ports"][..], of_both),
         ("another", &shared.http, &[], of_one),
         ("another", &alone.http, &[], of_one),
     ] {
