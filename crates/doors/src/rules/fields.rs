@@ -108,13 +108,10 @@ pub(super) fn request_headers(notes: &mut Notes, at: &Fields<'_>) -> Vec<FieldKi
     let Some(node) = at.get("request_headers") else { return Vec::new() };
     let known = &FIELD_KINDS[..FIELD_KINDS.len() - 1];
     let wanted = "a list of ietf, ietf03, x-ratelimit and kong";
-    let kinds = field_kinds(notes, ("request_headers", node), wanted, known);
-    if (1..kinds.len()).any(|place| kinds[..place].contains(&kinds[place])) {
-        notes.add(node.place, format!("request_headers says a kind twice; wanted {wanted}, each once"));
-    }
-    kinds
+    field_kinds(notes, ("request_headers", node), wanted, known)
 }
 
+/// Kinds of fields, each of which is named once.
 fn field_kinds(
     notes: &mut Notes,
     (field, node): (&str, &YamlNode),
@@ -124,7 +121,11 @@ fn field_kinds(
     let mut kinds = Vec::new();
     for item in list(notes, field, node, wanted) {
         match scalar::one_of(field, item, known) {
-            Ok(kind) => kinds.push(kind),
+            Ok(kind) if !kinds.contains(&kind) => kinds.push(kind),
+            Ok(_) => {
+                let twice = scalar::written(item);
+                notes.add(item.place, format!("{field} says {twice} twice; wanted {wanted}, each once"));
+            }
             Err(message) => notes.add(item.place, message),
         }
     }

@@ -4,7 +4,7 @@
 //! them, and are turned away beyond it, so that they never shut out the proxies. A handshake has as much time as a greeting, and
 //! keeps nobody else waiting.
 //!
-//! Who has been taken by the kernel before the end is heard: a client knows no difference between that and being accepted.
+//! Connections that the kernel has taken before the end are heard: a client knows no difference between that and being accepted.
 
 use std::collections::VecDeque;
 use std::io;

@@ -160,7 +160,11 @@ fn a_fault_says_where_it_is_what_was_found_and_what_is_wanted() {
     };
     fields("[retry-after]", 30, "retry-after means nothing; wanted KINDS or kong");
     fields("ietf", 29, "is a single value; wanted a list of KINDS and kong");
-    fields("[kong, kong]", 29, "says a kind twice; wanted a list of KINDS and kong, each once");
+    fields("[kong, kong]", 36, "says kong twice; wanted a list of KINDS and kong, each once");
+    fault(
+        "sets: {e: {headers: [kong, ietf, kong], rules: []}}",
+        "1:34: set \"e\": headers says kong twice; wanted a list of ietf, ietf03, x-ratelimit, kong and retry-after, each once",
+    );
     fault("ratelimit: {merge_domains: true}", "1:12: files is missing; wanted a list of files");
     let two = "sets: {e: {rules: [\n{limit: 5/1s, resource: a},\n{limit: 5/1s, resource: a}]}}";
     fault(two, "3:25: set \"e\": rules[1]: resource a is that of the rule on line 2 already");
