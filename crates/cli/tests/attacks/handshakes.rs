@@ -11,11 +11,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::house::{AGES, House};
-use crate::siege::Siege;
+use crate::siege::{LONGEST, Siege};
 use crate::wire::{dial, in_seconds};
-
-/// The longest wait of a newcomer, while hellos come for eight seconds.
-const SERVED: Duration = Duration::from_secs(if cfg!(debug_assertions) { 5 } else { 1 });
 
 /// The first words of a client of ours.
 async fn first_words(tls: Tls) -> Vec<u8> {
@@ -124,7 +121,7 @@ async fn flood<F>(
     let said: u32 = floods.join_all().await.into_iter().sum();
     println!("{said} hellos; {times} newcomers, the slowest after {longest:?}");
     assert!(said > 400, "{said} hellos");
-    assert!(longest < SERVED, "a newcomer had its lease after {longest:?}");
+    assert!(longest < LONGEST, "a newcomer had its lease after {longest:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -25,10 +25,8 @@ pub(crate) const CONFIG: &str = "resources:\n\
 /// The amount of "witness" that the honest one wants and has. Two others may come, and it is still its fair share.
 pub(crate) const OWN: f64 = 30.0;
 
-/// The longest disturbance. What is not optimised takes five to ten times as long, and other tests run beside it.
-const LONGEST: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 1 });
-/// The time for which an attack is looked at beyond its end.
-const BEYOND: Duration = Duration::from_secs(if cfg!(debug_assertions) { 5 } else { 1 });
+/// The longest disturbance. What is not optimised takes five to ten times as long.
+pub(crate) const LONGEST: Duration = Duration::from_secs(if cfg!(debug_assertions) { 5 } else { 1 });
 const RENEWAL: Duration = Duration::from_millis(50);
 /// Of so many renewals one is followed by probes and by a newcomer.
 const SELDOM: u32 = 5;
@@ -74,7 +72,7 @@ impl Siege {
         Siege { house: House::open_with(CONFIG, flags).await, calm: House::open(CONFIG).await }
     }
 
-    /// Holds out against `attack`, which may take any time, and a while beyond it.
+    /// Holds out against `attack`, which may take any time, and a second beyond it.
     pub(crate) async fn hold(self, attack: impl AsyncFnOnce(&House)) {
         self.hold_with(Newcomers::After(LONGEST), attack).await;
     }
@@ -90,7 +88,7 @@ impl Siege {
         here.begins().await;
         beside.begins().await;
         attack(&self.house).await;
-        clock::sleep_until(clock::now() + BEYOND).await;
+        clock::sleep_until(clock::now() + LONGEST).await;
         let (here, beside) = (here.end().await, beside.end().await);
         println!("attacked: {here:?}\ncalm:     {beside:?}");
         assert!(here.renewals >= 3, "{here:?}");

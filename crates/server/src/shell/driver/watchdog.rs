@@ -78,19 +78,12 @@ mod tests {
         }
     }
 
-    /// Holds the lock of `driver` for `time`, and returns the lines that are logged meanwhile.
-    fn hold(driver: &Driver, kind: HoldKind, time: Duration) -> Vec<String> {
+    /// The lines that are logged while `act` runs.
+    fn logged(act: impl FnOnce()) -> Vec<String> {
         let page = Page::default();
         let writer = page.clone();
         let subscriber = tracing_subscriber::fmt().json().with_writer(move || writer.clone()).finish();
-        tracing::subscriber::with_default(subscriber, || {
-            let held = driver.hold(kind, |_, now| {
-                while clock::now() < now + time {
-                    std::hint::spin_loop();
-                }
-            });
-            held.unwrap();
-        });
+        tracing::subscriber::with_default(subscriber, act);
         let text = String::from_utf8(page.0.lock().unwrap().clone()).unwrap();
         text.lines().map(str::to_owned).collect()
     }
@@ -99,12 +92,33 @@ mod tests {
     fn a_long_hold_of_the_lock_is_logged_with_its_kind() {
         let config = NodeConfig::new("root", Epoch(1));
         let driver = Driver::new(config, Repository::default(), "here:1".to_owned(), 1);
-        assert_eq!(hold(&driver, HoldKind::Turn, Duration::from_millis(1)), Vec::<String>::new());
-        let lines = hold(&driver, HoldKind::Reload, LONGEST_HOLD + Duration::from_millis(5));
+        let lines = logged(|| {
+            let held = driver.hold(HoldKind::Reload, |_, now| {
+                while clock::now() <= now + LONGEST_HOLD {
+                    std::hint::spin_loop();
+                }
+            });
+            held.unwrap();
+        });
         let [line] = &lines[..] else { panic!("{lines:?}") };
         assert!(line.contains("\"kind\":\"reload\"") && line.contains("held for too long"), "{line}");
-        let lines = hold(&driver, HoldKind::Report, LONGEST_HOLD + Duration::from_millis(5));
-        assert_eq!(lines, Vec::<String>::new(), "one a second");
+    }
+
+    /// Looks at times of its own: how long a thread really has the lock is up to the machine.
+    #[test]
+    fn a_short_hold_is_not_logged_and_of_long_ones_one_a_second() {
+        let (watchdog, begin) = (Watchdog::default(), Time::ZERO + PAUSE);
+        let look =
+            |now, kind, took| logged(|| watchdog.look(now, kind, took)).pop().unwrap_or_else(String::new);
+        let long = LONGEST_HOLD + Duration::from_millis(1);
+        assert_eq!(look(begin, HoldKind::Turn, LONGEST_HOLD), "");
+        let line = look(begin, HoldKind::Turn, long);
+        let wanted = "\"kind\":\"turn\",\"held_ms\":\"51\",\"left_out\":0";
+        assert!(line.contains(wanted), "{line}");
+        assert_eq!(look(begin + PAUSE / 2, HoldKind::Report, long), "", "one a second");
+        assert_eq!(look(begin + PAUSE, HoldKind::Turn, LONGEST_HOLD), "");
+        let line = look(begin + PAUSE, HoldKind::Report, long);
+        assert!(line.contains("\"kind\":\"report\"") && line.contains("\"left_out\":1"), "{line}");
     }
 
     #[test]
