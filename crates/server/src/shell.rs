@@ -9,6 +9,7 @@ pub mod admin;
 mod admin_calls;
 mod bodies;
 mod build;
+mod call_line;
 mod caller;
 mod causes;
 mod connections;

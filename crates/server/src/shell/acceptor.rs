@@ -8,6 +8,7 @@
 
 mod connection;
 mod places;
+mod read_turn;
 #[cfg(test)]
 mod tests;
 

@@ -14,6 +14,7 @@ use lessor_proto::Time;
 use lessor_proto::message::Refusal;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::call_line::CallLine;
 use super::measure::{Counts, Label};
 use crate::access::Tempo;
 
@@ -41,6 +42,7 @@ pub(super) struct AddressBudget {
     at_work: Arc<Semaphore>,
     handshakes: Mutex<Tempo>,
     requests: Option<Mutex<Tempo>>,
+    calls: CallLine,
     throttled: Arc<Counts<Throttled>>,
     /// Requests that are not answered yet: of this address, and of all.
     under_way: AtomicUsize,
@@ -126,6 +128,7 @@ impl AddressBudget {
             at_work: Arc::new(Semaphore::new(AT_WORK)),
             handshakes: Mutex::new(Tempo::new(limits.handshakes, BURST)),
             requests: limits.requests.map(|rate| Mutex::new(Tempo::new(rate, BURST))),
+            calls: CallLine::default(),
             throttled: Arc::clone(throttled),
             under_way: AtomicUsize::new(0),
             all_under_way: Arc::clone(under_way),
@@ -165,6 +168,11 @@ impl AddressBudget {
             self.throttled.add(Throttled::Handshake);
         }
         permit
+    }
+
+    /// The calls that wait until they are paid for.
+    pub(super) fn calls(&self) -> &CallLine {
+        &self.calls
     }
 
     /// Pays for a call, or a message on a stream, at `now`.

@@ -18,6 +18,7 @@ use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
 use super::address_budget::Throttled;
+use super::call_line::CallLine;
 use super::caller::Caller;
 use super::driver::{Driver, Moment, NotReady, Rpc, Unanswered};
 use super::gate::{Gate, Visit};
@@ -108,24 +109,18 @@ impl Capacity for Service {
 
 impl Service {
     /// Waits until a call can be paid for.
-    async fn pay(&self, pay: impl Fn(Time) -> Result<(), Time>) {
-        let mut has_waited = false;
-        while let Err(at) = pay(clock::now()) {
-            if !std::mem::replace(&mut has_waited, true) {
-                self.driver.traffic().throttled.add(Throttled::Call);
-            }
-            clock::sleep_until(at).await;
-        }
+    async fn pay(&self, line: &CallLine, pay: impl Fn(Time) -> Result<(), Time>) {
+        line.pay(pay, || self.driver.traffic().throttled.add(Throttled::Call)).await;
     }
 
     /// The visit of whoever calls, as soon as the budgets of its address and of its identity let it; none where there are no rules.
     async fn visit<T>(&self, request: &Request<T>) -> Result<Option<Visit>, Status> {
         if let Some(budget) = request.extensions().get::<Caller>().and_then(|caller| caller.budget.as_ref()) {
-            self.pay(|now| budget.pay_request(now)).await;
+            self.pay(budget.calls(), |now| budget.pay_request(now)).await;
         }
         let visit = self.known(request)?;
         if let Some(purse) = visit.as_ref().and_then(Visit::purse) {
-            self.pay(|now| purse.pay_report(now)).await;
+            self.pay(purse.calls(), |now| purse.pay_report(now)).await;
         }
         Ok(visit)
     }

@@ -14,6 +14,7 @@ use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
 use super::places::TakenPlace;
+use super::read_turn::ReadTurn;
 use crate::shell::caller::Caller;
 use crate::shell::connections::{ListedConnection, OpenConnection};
 
@@ -21,6 +22,7 @@ use crate::shell::connections::{ListedConnection, OpenConnection};
 #[derive(Debug)]
 pub(in crate::shell) struct Connection {
     stream: Bytes,
+    turn: ReadTurn,
     caller: Caller,
     /// Absent once it has said what it speaks.
     pub(super) greeting: Option<Greeting>,
@@ -87,7 +89,8 @@ impl Connection {
         caller.connection = listed.number();
         let greeting =
             Greeting { until: Box::pin(clock::sleep_until(clock::now() + greeting)), missing: PREFACE };
-        Connection { stream, caller, greeting: Some(greeting), end: None, place, _listed: listed }
+        let turn = ReadTurn::default();
+        Connection { stream, turn, caller, greeting: Some(greeting), end: None, place, _listed: listed }
     }
 
     /// Ends when the connection has been dropped.
@@ -116,7 +119,12 @@ impl AsyncRead for Connection {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.greeting.is_none() {
-            return self.stream.inner().poll_read(cx, buffer);
+            let Connection { stream, turn, .. } = &mut *self;
+            let before = buffer.filled().len();
+            return turn.poll(cx, |cx| {
+                let read = stream.inner().poll_read(cx, buffer);
+                read.map(|read| (read, buffer.filled().len() - before))
+            });
         }
         let before = buffer.filled().len();
         let read = self.stream.inner().poll_read(cx, buffer);

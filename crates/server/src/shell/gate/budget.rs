@@ -13,6 +13,7 @@ use lessor_proto::Time;
 use lessor_proto::message::Refusal;
 
 use super::super::address_budget::{network, sweep};
+use super::super::call_line::CallLine;
 use crate::access::{Budget, Tempo};
 
 /// The purses of all identities that have one.
@@ -27,6 +28,7 @@ type Purses = BTreeMap<(Box<str>, Option<IpAddr>), Arc<Purse>>;
 pub(in crate::shell) struct Purse {
     budget: Budget,
     reports: Option<Mutex<Tempo>>,
+    calls: CallLine,
     /// Shared with the purse that this one has replaced: those streams are still there.
     streams: Arc<AtomicU32>,
 }
@@ -78,7 +80,12 @@ impl Budgets {
 impl Purse {
     fn new(budget: Budget, streams: Arc<AtomicU32>) -> Purse {
         let reports = budget.reports.map(|rate| Mutex::new(Tempo::new(rate, BURST)));
-        Purse { budget, reports, streams }
+        Purse { budget, reports, calls: CallLine::default(), streams }
+    }
+
+    /// The calls that wait until they are paid for.
+    pub(in crate::shell) fn calls(&self) -> &CallLine {
+        &self.calls
     }
 
     /// Pays for a report at `now`.
