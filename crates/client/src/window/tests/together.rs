@@ -192,3 +192,29 @@ fn in_a_request_a_window_lets_pass_what_it_has_not() {
     assert!(ask(5).is_ok(), "it passes, and none of it counts");
     assert_eq!((uses(&keys, "a", 1.0), keys.unenforced()), (1, 5));
 }
+
+#[test]
+fn a_request_waits_no_longer_where_nothing_has_come_for_twice_its_time() {
+    let keys = keys(&[("a", 1)]);
+    let clock = FakeClock::default();
+    let request = Combination::once().window(&keys, "a", Price::Once(1));
+    drop(request.try_acquire(|| clock.now()).unwrap());
+    let mut tasks = Tasks::new(&clock);
+    let wait = |millis| request.acquire_by(&clock, Duration::from_millis(millis), |_| ());
+    // Some of the limit lies elsewhere, and nobody knows whether it is free there.
+    let first = tasks.spawn(wait(100));
+    tasks.pass(Duration::from_millis(50));
+    let second = tasks.spawn(wait(100));
+    assert!(tasks.finished().is_empty());
+    tasks.pass(Duration::from_millis(170));
+    let finished: Vec<_> = tasks.finished().into_iter().map(|(task, made)| (task, made.is_err())).collect();
+    assert_eq!(finished, [(first, true), (second, true)]);
+    let third = tasks.spawn(wait(100));
+    let fourth = tasks.spawn(wait(1_500));
+    let finished: Vec<_> = tasks.finished().into_iter().map(|(task, made)| (task, made.is_err())).collect();
+    assert_eq!(finished, [(third, true)], "at once");
+    keys.find("a", &|| clock.now()).unwrap().window.allow(clock.now(), lease(2, 1_000.0));
+    tasks.pass(Duration::from_secs(1));
+    let [(task, Ok(_))] = &tasks.finished()[..] else { panic!("it waits on") };
+    assert_eq!(*task, fourth);
+}
