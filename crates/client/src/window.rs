@@ -64,11 +64,13 @@ mod missing;
 mod tests;
 mod wait;
 mod want;
+mod watchers;
 
 pub use self::holder::WindowHolder;
 pub use self::keys::{KeysOptions, WindowKey, WindowKeys};
 pub(crate) use self::locked::LockedWindow;
 use self::missing::Missing;
+use self::watchers::{Watch, Watchers};
 
 /// A limit on uses in any window, enforced on this machine within what is leased.
 #[derive(Debug)]
@@ -78,6 +80,7 @@ pub struct ExactWindow {
     state: Mutex<WindowState>,
     /// Uses that were let pass; they do not count.
     passing: Passing,
+    watchers: Watchers,
 }
 
 #[derive(Debug)]
@@ -175,7 +178,13 @@ impl ExactWindow {
             is_barred: false,
             unserved: None,
         };
-        ExactWindow { drift, rules, state: Mutex::new(state), passing: Passing::new() }
+        ExactWindow {
+            drift,
+            rules,
+            state: Mutex::new(state),
+            passing: Passing::new(),
+            watchers: Watchers::default(),
+        }
     }
 
     /// Replaces what is leased. What is in use stays so.
@@ -190,6 +199,7 @@ impl ExactWindow {
         let waker = state.queue.as_mut().and_then(|queue| queue.head_waker());
         drop(state);
         waker.into_iter().for_each(std::task::Waker::wake);
+        self.watchers.call();
     }
 
     /// Makes `n` uses at once, or none. Zero uses are always granted.
@@ -265,6 +275,7 @@ impl ExactWindow {
         let waker = state.queue.as_mut().and_then(|queue| queue.head_waker());
         drop(state);
         waker.into_iter().for_each(std::task::Waker::wake);
+        self.watchers.call();
         undone
     }
 

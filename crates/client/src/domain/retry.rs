@@ -8,6 +8,7 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use crate::denied::Denied;
 use crate::gauge::{self, Semaphore};
 use crate::limiter::Limiter;
 use crate::waiting::Clock;
+use crate::window::WindowKey;
 
 /// The least time between two requests of one who waits.
 const LEAST: Duration = Duration::from_millis(1);
@@ -40,6 +42,10 @@ pub(crate) trait Request {
     fn doubtful(&self, refusal: &Self::Refusal) -> Vec<&Domains>;
     /// Says to whoever drives its domains that there is something to send, if there is.
     fn notify(&self);
+    /// The windows that refuse, where only windows do, and the units that are wanted of each.
+    fn windows(&self, _: &Self::Refusal, _: Time) -> Vec<(Arc<WindowKey>, u32)> {
+        Vec::new()
+    }
     /// The event to wait for after a refusal; nothing if it is for good.
     fn next(&self, refusal: &Self::Refusal) -> Option<Next<'_>>;
     /// The error of a refusal.
@@ -65,8 +71,9 @@ pub(crate) enum Next<'a> {
     Lease(&'a Limiter, u32),
     /// This number of units of a gauge, in its queue, and which part of the request that is.
     Gauge(&'a Semaphore, u32, usize),
-    /// Units that come from elsewhere within a few round trips, if they come.
-    Soon,
+    /// Units of [windows](Request::windows), or that moment. Where there is none they come from elsewhere within a few round trips,
+    /// if they come.
+    Uses(Option<Time>),
     /// None is known; those of the same name come back apart.
     Unknown(&'a str),
 }
@@ -100,14 +107,18 @@ pub(crate) async fn until_granted<R: Request, C: Clock>(
         let Some(next) = request.next(&refusal) else { return Err(request.denied(refusal, End::Never, now)) };
         let queued = match next {
             _ if now >= limit => return Err(request.denied(refusal, End::TooLate(max_wait), now)),
-            Next::At(at) if at > limit => return Err(request.denied(refusal, End::TooLate(max_wait), now)),
+            Next::At(at) | Next::Uses(Some(at)) if at > limit => {
+                return Err(request.denied(refusal, End::TooLate(max_wait), now));
+            }
             Next::At(at) => {
                 clock.sleep_until(at.max(now + LEAST).min(limit)).await;
                 continue;
             }
-            Next::Soon => {
-                failures += 1;
-                clock.sleep_until((now + SOON.wait(failures - 1, Duration::MAX, 1.0)).min(limit)).await;
+            Next::Uses(at) => {
+                failures += u32::from(at.is_none());
+                let at = at.unwrap_or_else(|| now + SOON.wait(failures - 1, Duration::MAX, 1.0));
+                let windows = request.windows(&refusal, now);
+                changed(&windows, clock, at.max(now + LEAST).min(limit)).await;
                 continue;
             }
             Next::Unknown(name) => {
@@ -131,6 +142,24 @@ pub(crate) async fn until_granted<R: Request, C: Clock>(
             (Err(_), _) => return Err(request.denied(refusal, End::TooLate(max_wait), clock.now())),
         };
     }
+}
+
+/// Waits until the lease of one of the windows is another, or some of its units are given back; until `end` at most, and not at all if
+/// all are to be had by now.
+async fn changed<C: Clock>(windows: &[(Arc<WindowKey>, u32)], clock: &C, end: Time) {
+    // Who watches already misses nothing that comes between a look and the wait.
+    let watches: Vec<_> = windows.iter().map(|(key, _)| key.watch()).collect();
+    let are_there =
+        |(key, units): &(Arc<WindowKey>, u32)| key.locked().room(clock.now(), *units, *units).is_ok();
+    if !windows.is_empty() && windows.iter().all(are_there) {
+        return;
+    }
+    let mut sleep = pin!(clock.sleep_until(end));
+    poll_fn(|cx| {
+        let is_called = watches.iter().fold(false, |is_called, watch| watch.poll(cx).is_ready() || is_called);
+        if is_called { Poll::Ready(()) } else { sleep.as_mut().poll(cx) }
+    })
+    .await;
 }
 
 /// Asks once, and where others may have done what is not known here, their servers and then once more. That takes a round trip,

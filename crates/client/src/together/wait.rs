@@ -1,5 +1,6 @@
 //! Waiting until all parts can be had: in the queue of a gauge, until the time that is named, or else longer and longer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lessor_proto::Time;
@@ -8,6 +9,7 @@ use super::{Combination, Of, Refusal, TogetherAnswer, TogetherDenied, TogetherPe
 use crate::denied::Denied;
 use crate::domain::{Bound, Domains, End, Held, Next, Request, until_granted};
 use crate::waiting::Clock;
+use crate::window::WindowKey;
 
 /// A request that waits, and whom to tell that the domains of a part have something to send.
 #[derive(Clone, Copy)]
@@ -23,8 +25,8 @@ impl Combination<'_> {
     ///
     /// While a part names a time nothing is asked before it. Where a gauge refuses and no part names a time, it waits in the
     /// queue of that gauge, and asks for all the rest when it is let in; if that is refused, the units go to the next in the
-    /// queue. Where a window refuses and names no time, as its first lease is on the way, it asks again after 10, 20, 40 ms and so
-    /// on, up to 0.64 s. In other cases it asks again after 1, 2, 4 and so on seconds, each less by up to a quarter, and once more at the
+    /// queue. Where only windows refuse it asks again as soon as the lease of one of them is another, or units come back to it. Where
+    /// a window names no time, as its first lease is on the way, it asks again after 10, 20, 40 ms and so on besides, up to 0.64 s. In other cases it asks again after 1, 2, 4 and so on seconds, each less by up to a quarter, and once more at the
     /// end. So nothing is held while it waits, and the future can be dropped at any time; but of rates and domains it holds
     /// no place, and whoever asks at the right moment is granted what there is.
     ///
@@ -89,16 +91,32 @@ impl<F: Fn(usize)> Request for WaitingRequest<'_, F> {
         self.request.earlier().for_each(&self.notify);
     }
 
+    fn windows(&self, refusal: &Refusal, now: Time) -> Vec<(Arc<WindowKey>, u32)> {
+        let refused =
+            self.request.parts.iter().zip(&refusal.answers).filter(|(_, answer)| answer.is_refusal());
+        let windows = refused.map(|(part, _)| match part.of {
+            Of::Window { keys, key } => {
+                let found = keys.find(key, &|| now).ok()?;
+                Some((found, part.price.units(self.request.min)))
+            }
+            _ => None,
+        });
+        windows.collect::<Option<_>>().unwrap_or_default()
+    }
+
     fn next(&self, refusal: &Refusal) -> Option<Next<'_>> {
         if refusal.is_for_good() {
             return None;
         }
-        if let Some(at) = refusal.retry_at {
-            return Some(Next::At(at));
-        }
-        let mut answered = self.request.parts.iter().zip(&refusal.answers);
-        if answered.any(|(part, answer)| matches!(part.of, Of::Window { .. }) && answer.is_refusal()) {
-            return Some(Next::Soon);
+        let refused =
+            self.request.parts.iter().zip(&refusal.answers).filter(|(_, answer)| answer.is_refusal());
+        let mut are_windows = refused.map(|(part, _)| matches!(part.of, Of::Window { .. })).peekable();
+        let is_any = are_windows.peek().is_some();
+        match refusal.retry_at {
+            at if is_any && are_windows.clone().all(|is_window| is_window) => return Some(Next::Uses(at)),
+            Some(at) => return Some(Next::At(at)),
+            None if are_windows.any(|is_window| is_window) => return Some(Next::Uses(None)),
+            None => {}
         }
         let mut parts = self.request.parts.iter().zip(&refusal.answers).enumerate();
         let queue = parts.find_map(|(index, (part, answer))| match (part.of, answer) {

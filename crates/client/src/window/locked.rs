@@ -4,7 +4,7 @@ use std::sync::{Arc, MutexGuard};
 
 use lessor_proto::{Drift, Time};
 
-use super::{Attention, WindowKey, WindowRoom, WindowState};
+use super::{Attention, Watch, WindowKey, WindowRoom, WindowState};
 use crate::denied::Denied;
 use crate::mutation::HolderRules;
 use crate::passing::Passing;
@@ -32,6 +32,11 @@ impl WindowKey {
             found: None,
             passing: &window.passing,
         }
+    }
+
+    /// Watches the window: whoever waits so is called when its lease is another, or units come back.
+    pub(crate) fn watch(&self) -> Watch<'_> {
+        self.window.watchers.watch()
     }
 
     /// The address of the window, as the order of those that are locked together.

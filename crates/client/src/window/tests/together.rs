@@ -218,3 +218,27 @@ fn a_request_waits_no_longer_where_nothing_has_come_for_twice_its_time() {
     let [(task, Ok(_))] = &tasks.finished()[..] else { panic!("it waits on") };
     assert_eq!(*task, fourth);
 }
+
+#[test]
+fn a_request_that_waits_is_called_when_a_lease_comes_or_uses_are_undone() {
+    let keys = keys(&[("a", 1)]);
+    let clock = FakeClock::default();
+    let find = |key| keys.find(key, &|| clock.now()).unwrap();
+    let request =
+        Combination::once().window(&keys, "a", Price::Once(1)).window(&keys, "new", Price::Once(1));
+    let other = Combination::once().window(&keys, "new", Price::Once(1));
+    let mut tasks = Tasks::new(&clock);
+    let first = tasks.spawn(request.acquire_by(&clock, Duration::from_secs(5), |_| ()));
+    let second = tasks.spawn(other.acquire_by(&clock, Duration::from_secs(5), |_| ()));
+    tasks.run();
+    assert!(tasks.finished().is_empty());
+    // No time passes.
+    find("new").window.allow(clock.now(), lease(1, 1_000.0));
+    tasks.run();
+    let finished: Vec<_> = tasks.finished().into_iter().map(|(task, made)| (task, made.is_ok())).collect();
+    assert_eq!(finished, [(first, true)], "there was one, and it needed nothing else");
+    assert_eq!(find("new").window.refund(1, clock.now()), 1);
+    tasks.run();
+    let finished: Vec<_> = tasks.finished().into_iter().map(|(task, made)| (task, made.is_ok())).collect();
+    assert_eq!(finished, [(second, true)]);
+}
