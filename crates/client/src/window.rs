@@ -191,15 +191,22 @@ impl ExactWindow {
     pub fn allow(&self, now: Time, allowance: Allowance) {
         let units = allowance.capacity.map_or(u64::MAX, Amount::floor_units);
         let mut state = self.lock();
+        let before = if now < state.until { state.limit } else { 0 };
         // The limit and the end change in one step, as no use is made meanwhile.
         state.limit = if now < allowance.until { u32::try_from(units).unwrap_or(u32::MAX) } else { 0 };
         state.until = allowance.until;
         state.window = allowance.window.or(state.window);
         self.passing.set(allowance.unenforced);
+        state.kept.end_until(now);
+        let more = match (self.passing.is_on(), state.limit > before) {
+            (true, _) => u32::MAX,
+            (false, true) => state.limit.saturating_sub(state.kept.units()),
+            (false, false) => 0,
+        };
         let waker = state.queue.as_mut().and_then(|queue| queue.head_waker());
         drop(state);
         waker.into_iter().for_each(std::task::Waker::wake);
-        self.watchers.call();
+        self.watchers.call(more);
     }
 
     /// Makes `n` uses at once, or none. Zero uses are always granted.
@@ -275,7 +282,7 @@ impl ExactWindow {
         let waker = state.queue.as_mut().and_then(|queue| queue.head_waker());
         drop(state);
         waker.into_iter().for_each(std::task::Waker::wake);
-        self.watchers.call();
+        self.watchers.call(undone);
         undone
     }
 

@@ -144,7 +144,7 @@ pub(crate) async fn until_granted<R: Request, C: Clock>(
     }
 }
 
-/// Waits until the lease of one of the windows is another, or some of its units are given back; until `end` at most, and not at all if
+/// Waits until the lease of one of the windows is larger, or some of its units are given back; until `end` at most, and not at all if
 /// all are to be had by now.
 async fn changed<C: Clock>(windows: &[(Arc<WindowKey>, u32)], clock: &C, end: Time) {
     // Who watches already misses nothing that comes between a look and the wait.
@@ -156,8 +156,9 @@ async fn changed<C: Clock>(windows: &[(Arc<WindowKey>, u32)], clock: &C, end: Ti
     }
     let mut sleep = pin!(clock.sleep_until(end));
     poll_fn(|cx| {
-        let is_called = watches.iter().fold(false, |is_called, watch| watch.poll(cx).is_ready() || is_called);
-        if is_called { Poll::Ready(()) } else { sleep.as_mut().poll(cx) }
+        // All of them are polled, as any may be the one that wakes.
+        let called = watches.iter().filter(|watch| watch.poll(cx).is_ready()).count();
+        if called > 0 { Poll::Ready(()) } else { sleep.as_mut().poll(cx) }
     })
     .await;
 }

@@ -34,7 +34,7 @@ impl WindowKey {
         }
     }
 
-    /// Watches the window: whoever waits so is called when its lease is another, or units come back.
+    /// Watches the window: whoever waits so is called when its lease is larger, or units come back, and there is one for it.
     pub(crate) fn watch(&self) -> Watch<'_> {
         self.window.watchers.watch()
     }

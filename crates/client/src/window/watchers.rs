@@ -1,4 +1,4 @@
-//! Watchers of a window: those who wait for other leases of it, or for units that come back, and have no place in its queue, as they
+//! Watchers of a window: those who wait for a larger lease of it, or for units that come back, and have no place in its queue, as they
 //! wait for other things too.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,10 +32,16 @@ impl Watchers {
         Watch { of: self, watcher }
     }
 
-    /// Calls all of them: something has changed. Nobody is woken under the lock.
-    pub(super) fn call(&self) {
-        let all = std::mem::take(&mut *self.lock());
-        for watcher in all {
+    /// Calls the first of them, `most` at the most: there is something for so many. Nobody is woken under the lock.
+    pub(super) fn call(&self, most: u32) {
+        if most == 0 {
+            return;
+        }
+        let mut all = self.lock();
+        let most = usize::try_from(most).unwrap_or(usize::MAX).min(all.len());
+        let called: Vec<_> = all.drain(..most).collect();
+        drop(all);
+        for watcher in called {
             watcher.is_called.store(true, Ordering::Release);
             watcher.waker().wake_by_ref();
         }
@@ -78,19 +84,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_watches_is_called_once_and_who_does_not_any_more_is_forgotten() {
+    fn the_first_who_watch_are_called_once_and_who_does_not_any_more_is_forgotten() {
         let watchers = Watchers::default();
         let mut cx = Context::from_waker(Waker::noop());
         let (one, gone, other) = (watchers.watch(), watchers.watch(), watchers.watch());
         drop(gone);
         assert_eq!(watchers.lock().len(), 2);
+        watchers.call(0);
         assert!(one.poll(&mut cx).is_pending());
-        watchers.call();
-        assert!(watchers.lock().is_empty());
+        watchers.call(1);
         let late = watchers.watch();
-        assert!(one.poll(&mut cx).is_ready() && other.poll(&mut cx).is_ready());
-        assert!(late.poll(&mut cx).is_pending(), "it came after that");
-        drop((one, other));
-        assert_eq!(watchers.lock().len(), 1);
+        assert!(one.poll(&mut cx).is_ready() && other.poll(&mut cx).is_pending());
+        drop(one);
+        watchers.call(u32::MAX);
+        assert!(other.poll(&mut cx).is_ready() && late.poll(&mut cx).is_ready());
+        assert!(watchers.lock().is_empty());
     }
 }

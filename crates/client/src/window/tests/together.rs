@@ -224,8 +224,7 @@ fn a_request_that_waits_is_called_when_a_lease_comes_or_uses_are_undone() {
     let keys = keys(&[("a", 1)]);
     let clock = FakeClock::default();
     let find = |key| keys.find(key, &|| clock.now()).unwrap();
-    let request =
-        Combination::once().window(&keys, "a", Price::Once(1)).window(&keys, "new", Price::Once(1));
+    let request = Combination::once().window(&keys, "a", Price::Once(1)).window(&keys, "new", Price::Once(1));
     let other = Combination::once().window(&keys, "new", Price::Once(1));
     let mut tasks = Tasks::new(&clock);
     let first = tasks.spawn(request.acquire_by(&clock, Duration::from_secs(5), |_| ()));
