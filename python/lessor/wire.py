@@ -688,6 +688,7 @@ class Client:
             self._closed = True
             self._changed.notify_all()
         self._thread.join(self._timeout)
+        self._say_counts()
         names = list(self._holdings)
         # Units that are still in use are not given back: they count until their lease ends.
         names = [name for name in names if self._holdings[name]._in_use() == 0]
@@ -705,6 +706,18 @@ class Client:
                 pass  # it counts until it ends
         for _, channel in self._channels.values():
             channel.close()
+
+    def _say_counts(self):
+        """Says what was let pass since the last report, before what it was let pass of is given back."""
+        with self._changed:
+            counted = [holding for holding in self._holdings.values() if holding._asked and not holding._alone]
+            if not counted:
+                return
+            request = self._of(counted, _now())
+        try:
+            self._call("GetCapacity", request, self._timeout)
+        except grpc.RpcError:
+            pass  # nobody is there to count
 
     def _forked(self):
         """In the child, which has neither the thread nor the lease."""
@@ -743,22 +756,27 @@ class Client:
 
     def _request(self, now):
         """What is due and what will be soon, in one request. It is counted from `now`, which is before it is sent."""
+        soon = [h for h in self._holdings.values() if not h._alone and h._due <= now + (h._refresh or 0) / 4]
+        if not any(holding._due <= now for holding in soon):
+            soon = [h for h in self._holdings.values() if h._alone and h._due <= now][:1]
+        request = self._of(soon, now)
+        # Leases that end soon leave less time to try another server.
+        ends = [holding._end - now for holding in soon if holding._end > now]
+        return request, self._report_id, min(self._timeout, max(1.0, min(ends, default=self._timeout * 3) / 3))
+
+    def _of(self, holdings, now):
+        """The next request, which is of `holdings`."""
         self._report_id += 1
         self._sent[self._report_id] = now
         for old in [report_id for report_id in self._sent if report_id <= self._report_id - 8]:
             del self._sent[old]
-        soon = [h for h in self._holdings.values() if not h._alone and h._due <= now + (h._refresh or 0) / 4]
-        if not any(holding._due <= now for holding in soon):
-            soon = [h for h in self._holdings.values() if h._alone and h._due <= now][:1]
         request = _pb["GetCapacityRequest"](
             client_id=self.id, incarnation=self._incarnation, report_id=self._report_id
         )
         if self._fence is not None:
             request.target_epoch = self._fence
-        request.resource.extend([holding._report(now, self._fence) for holding in soon])
-        # Leases that end soon leave less time to try another server.
-        ends = [holding._end - now for holding in soon if holding._end > now]
-        return request, self._report_id, min(self._timeout, max(1.0, min(ends, default=self._timeout * 3) / 3))
+        request.resource.extend([holding._report(now, self._fence) for holding in holdings])
+        return request
 
     def _call(self, method, request, timeout):
         address = self._leader or self._servers[self._turn]

@@ -121,8 +121,20 @@ def test_both_outlive_their_server_and_have_it_back(own_server, kind):
     client.close()
 
 
+def test_both_say_what_they_let_pass_before_they_end(two, name, server):
+    (one, first), (other, second) = two
+    stays = second.rate("tried" + name, wants=1)
+    until("told", lambda: other.lets_pass(stays))
+    leaves = first.rate("tried" + name, wants=5)
+    until("told", lambda: one.lets_pass(leaves))
+    assert all(leaves.try_acquire() for _ in range(30))
+    first.close()
+    until("said", lambda: server.resource("tried" + name)["unenforced_asked"] == 30)
+    assert server.resource("tried" + name)["unenforced_passed"] > 0
+
+
 def test_both_let_pass_what_a_limit_that_is_tried_would_refuse_and_say_it(two, name, server):
-    # What a client has not said yet when it lets go of a resource it says no more.
+    # They stay open until the counts were looked at.
     kept = []
     for kind, client in two:
         rate, pool = client.rate("tried" + name, wants=5), client.gauge("tried-pool" + name, wants=3)
