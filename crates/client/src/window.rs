@@ -70,7 +70,7 @@ pub use self::holder::WindowHolder;
 pub use self::keys::{KeysOptions, WindowKey, WindowKeys};
 pub(crate) use self::locked::LockedWindow;
 use self::missing::Missing;
-use self::watchers::{Watch, Watchers};
+use self::watchers::{Watch, WindowWatchers};
 
 /// A limit on uses in any window, enforced on this machine within what is leased.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ pub struct ExactWindow {
     state: Mutex<WindowState>,
     /// Uses that were let pass; they do not count.
     passing: Passing,
-    watchers: Watchers,
+    watchers: WindowWatchers,
 }
 
 #[derive(Debug)]
@@ -183,7 +183,7 @@ impl ExactWindow {
             rules,
             state: Mutex::new(state),
             passing: Passing::new(),
-            watchers: Watchers::default(),
+            watchers: WindowWatchers::default(),
         }
     }
 

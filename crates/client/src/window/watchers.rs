@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 /// The watchers of one window.
 #[derive(Debug, Default)]
-pub(super) struct Watchers(Mutex<Vec<Arc<Watcher>>>);
+pub(super) struct WindowWatchers(Mutex<Vec<Arc<Watcher>>>);
 
 #[derive(Debug)]
 struct Watcher {
@@ -18,13 +18,13 @@ struct Watcher {
 /// The place of a watcher, until this is dropped or the watcher is called.
 #[derive(Debug)]
 pub(crate) struct Watch<'a> {
-    of: &'a Watchers,
+    of: &'a WindowWatchers,
     watcher: Arc<Watcher>,
 }
 
-// === impl Watchers ===
+// === impl WindowWatchers ===
 
-impl Watchers {
+impl WindowWatchers {
     pub(super) fn watch(&self) -> Watch<'_> {
         let waker = Mutex::new(Waker::noop().clone());
         let watcher = Arc::new(Watcher { is_called: AtomicBool::new(false), waker });
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn the_first_who_watch_are_called_once_and_who_does_not_any_more_is_forgotten() {
-        let watchers = Watchers::default();
+        let watchers = WindowWatchers::default();
         let mut cx = Context::from_waker(Waker::noop());
         let (one, gone, other) = (watchers.watch(), watchers.watch(), watchers.watch());
         drop(gone);
