@@ -23,10 +23,12 @@ struct WaitingRequest<'a, F> {
 impl Combination<'_> {
     /// Asks, and again when there is reason to, until something is granted, `max_wait` at most.
     ///
-    /// While a part names a time nothing is asked before it. Where a gauge refuses and no part names a time, it waits in the
+    /// Where only windows refuse it asks again as soon as the lease of one of them is larger, or units come back to it, and at the
+    /// time that they name; where they name none, as a first lease is on its way, after 10, 20, 40 ms and so on, up to 0.64 s.
+    ///
+    /// Else nothing is asked before the time that a part names. Where a gauge refuses and no part names a time, it waits in the
     /// queue of that gauge, and asks for all the rest when it is let in; if that is refused, the units go to the next in the
-    /// queue. Where only windows refuse it asks again as soon as the lease of one of them is larger, or units come back to it. Where
-    /// a window names no time, as its first lease is on the way, it asks again after 10, 20, 40 ms and so on besides, up to 0.64 s. In other cases it asks again after 1, 2, 4 and so on seconds, each less by up to a quarter, and once more at the
+    /// queue. In other cases it asks again after 1, 2, 4 and so on seconds, each less by up to a quarter, and once more at the
     /// end. So nothing is held while it waits, and the future can be dropped at any time; but of rates and domains it holds
     /// no place, and whoever asks at the right moment is granted what there is.
     ///
