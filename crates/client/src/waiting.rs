@@ -12,6 +12,7 @@ pub(crate) use self::boot::Boot;
 pub use self::line::Clock;
 pub(crate) use self::line::{QueueGate, Step, wait};
 pub(crate) use self::queue::{Queue, Ticket};
+pub(crate) use self::watchers::Watchers;
 
 #[cfg(feature = "shell")]
 mod boot;
@@ -19,6 +20,7 @@ mod boot;
 pub(crate) mod fake;
 mod line;
 mod queue;
+mod watchers;
 
 /// The limits on waiting for permits: how long, and how many.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -70,7 +70,7 @@ pub use self::holder::WindowHolder;
 pub use self::keys::{KeysOptions, WindowKey, WindowKeys};
 pub(crate) use self::locked::LockedWindow;
 use self::missing::Missing;
-use self::watchers::{Watch, WindowWatchers};
+use self::watchers::{WindowWatch, WindowWatchers};
 
 /// A limit on uses in any window, enforced on this machine within what is leased.
 #[derive(Debug)]

@@ -72,7 +72,7 @@ impl Siege {
         Siege { house: House::open_with(CONFIG, flags).await, calm: House::open(CONFIG).await }
     }
 
-    /// Holds out against `attack`, which may take any time, and a second beyond it.
+    /// Holds out against `attack`, which may take any time, and as long beyond it as a disturbance may be.
     pub(crate) async fn hold(self, attack: impl AsyncFnOnce(&House)) {
         self.hold_with(Newcomers::After(LONGEST), attack).await;
     }

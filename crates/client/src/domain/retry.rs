@@ -1,8 +1,8 @@
 //! The one loop of those who wait for what no single queue gives out: they ask, and ask again when there is reason to.
 //!
-//! Who is refused waits until the time that the answer names, or in the queue of the one thing that is missing, or else for 1, 2, 4
-//! and so on seconds, each less by up to a quarter, and asks once more at the end. Nothing is held meanwhile, and the future can
-//! be dropped at any time.
+//! Who is refused waits until the time that the answer names or the windows that refuse have more, or in the queue of the one thing
+//! that is missing, or else for 1, 2, 4 and so on seconds, each less by up to a quarter, and asks once more at the end. Nothing is
+//! held meanwhile, and the future can be dropped at any time.
 //!
 //! Before it is refused because of what a domain did that others use too, the server is asked for what is not known here.
 
@@ -148,7 +148,7 @@ pub(crate) async fn until_granted<R: Request, C: Clock>(
 /// all are to be had by now.
 async fn changed<C: Clock>(windows: &[(Arc<WindowKey>, u32)], clock: &C, end: Time) {
     // Who watches already misses nothing that comes between a look and the wait.
-    let watches: Vec<_> = windows.iter().map(|(key, _)| key.watch()).collect();
+    let mut watches: Vec<_> = windows.iter().map(|(key, _)| key.watch()).collect();
     let are_there =
         |(key, units): &(Arc<WindowKey>, u32)| key.locked().room(clock.now(), *units, *units).is_ok();
     if !windows.is_empty() && windows.iter().all(are_there) {
@@ -156,9 +156,11 @@ async fn changed<C: Clock>(windows: &[(Arc<WindowKey>, u32)], clock: &C, end: Ti
     }
     let mut sleep = pin!(clock.sleep_until(end));
     poll_fn(|cx| {
-        // All of them are polled, as any may be the one that wakes.
-        let called = watches.iter().filter(|watch| watch.poll(cx).is_ready()).count();
-        if called > 0 { Poll::Ready(()) } else { sleep.as_mut().poll(cx) }
+        let mut is_called = false;
+        for watch in &mut watches {
+            is_called |= watch.poll(cx).is_ready();
+        }
+        if is_called { Poll::Ready(()) } else { sleep.as_mut().poll(cx) }
     })
     .await;
 }

@@ -4,12 +4,13 @@
 //! allowed after that is another term, so the end of a permit never moves ahead once it has passed; nor does it when
 //! somebody was told so, whatever a renewal says that was read a moment earlier.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use lessor_proto::Time;
+
+use crate::waiting::Watchers;
 
 /// The end of what is not leased and has none: safe capacity, for one.
 const ENDLESS: u64 = Time::MAX.as_nanos();
@@ -39,18 +40,11 @@ pub(super) struct Tenure {
     pub(super) until: u64,
 }
 
-/// Tasks that wait for the end of a permit, to be woken when that is to come sooner.
-#[derive(Default, Debug)]
-struct Watchers {
-    last: u64,
-    wakers: BTreeMap<u64, Waker>,
-}
-
 /// A place among the watchers, left when this is dropped.
 #[derive(Debug)]
 pub(super) struct TermWatch<'a> {
     terms: &'a GaugeTerms,
-    id: u64,
+    watcher: u64,
 }
 
 // === impl Tenure ===
@@ -94,8 +88,7 @@ impl GaugeTerms {
                 until < before
             }
         };
-        let wakers = if sooner { std::mem::take(&mut watchers.wakers) } else { BTreeMap::new() };
-        wakers.into_values()
+        watchers.call(if sooner { usize::MAX } else { 0 }).into_values()
     }
 
     /// When a permit of `tenure` ends, or has ended, as far as is known; nothing if it was not leased.
@@ -148,9 +141,7 @@ impl GaugeTerms {
 
     /// A place to leave a waker in.
     pub(super) fn watch(&self) -> TermWatch<'_> {
-        let mut watchers = self.lock();
-        watchers.last += 1;
-        TermWatch { terms: self, id: watchers.last }
+        TermWatch { terms: self, watcher: self.lock().join() }
     }
 
     /// When the term of that number ends; what does not run has.
@@ -171,12 +162,12 @@ impl GaugeTerms {
 impl TermWatch<'_> {
     /// Remembers whom to wake when an end is to come sooner.
     pub(super) fn park(&self, waker: &Waker) {
-        self.terms.lock().wakers.insert(self.id, waker.clone());
+        self.terms.lock().park(self.watcher, waker);
     }
 }
 
 impl Drop for TermWatch<'_> {
     fn drop(&mut self) {
-        self.terms.lock().wakers.remove(&self.id);
+        self.terms.lock().leave(self.watcher);
     }
 }

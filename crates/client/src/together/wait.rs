@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lessor_proto::Time;
 
-use super::{Combination, Of, Refusal, TogetherAnswer, TogetherDenied, TogetherPermit};
+use super::{Combination, Of, Part, Refusal, TogetherAnswer, TogetherDenied, TogetherPermit};
 use crate::denied::Denied;
 use crate::domain::{Bound, Domains, End, Held, Next, Request, until_granted};
 use crate::waiting::Clock;
@@ -69,6 +69,14 @@ impl Combination<'_> {
 
 // === impl WaitingRequest ===
 
+impl<F> WaitingRequest<'_, F> {
+    /// The parts that refuse.
+    fn refusing(&self, refusal: &Refusal) -> impl Iterator<Item = &Part<'_>> {
+        let parts = self.request.parts.iter().zip(&refusal.answers);
+        parts.filter_map(|(part, answer)| answer.is_refusal().then_some(part))
+    }
+}
+
 impl<F: Fn(usize)> Request for WaitingRequest<'_, F> {
     type Granted = TogetherPermit;
     type Refusal = Refusal;
@@ -94,9 +102,7 @@ impl<F: Fn(usize)> Request for WaitingRequest<'_, F> {
     }
 
     fn windows(&self, refusal: &Refusal, now: Time) -> Vec<(Arc<WindowKey>, u32)> {
-        let refused =
-            self.request.parts.iter().zip(&refusal.answers).filter(|(_, answer)| answer.is_refusal());
-        let windows = refused.map(|(part, _)| match part.of {
+        let windows = self.refusing(refusal).map(|part| match part.of {
             Of::Window { keys, key } => {
                 let found = keys.find(key, &|| now).ok()?;
                 Some((found, part.price.units(self.request.min)))
@@ -110,14 +116,12 @@ impl<F: Fn(usize)> Request for WaitingRequest<'_, F> {
         if refusal.is_for_good() {
             return None;
         }
-        let refused =
-            self.request.parts.iter().zip(&refusal.answers).filter(|(_, answer)| answer.is_refusal());
-        let mut are_windows = refused.map(|(part, _)| matches!(part.of, Of::Window { .. })).peekable();
-        let is_any = are_windows.peek().is_some();
+        let is_window = |part: &Part<'_>| matches!(part.of, Of::Window { .. });
+        let is_any = self.refusing(refusal).any(is_window);
         match refusal.retry_at {
-            at if is_any && are_windows.clone().all(|is_window| is_window) => return Some(Next::Uses(at)),
+            at if is_any && self.refusing(refusal).all(is_window) => return Some(Next::Uses(at)),
             Some(at) => return Some(Next::At(at)),
-            None if are_windows.any(|is_window| is_window) => return Some(Next::Uses(None)),
+            None if is_any => return Some(Next::Uses(None)),
             None => {}
         }
         let mut parts = self.request.parts.iter().zip(&refusal.answers).enumerate();

@@ -4,7 +4,7 @@ use std::sync::{Arc, MutexGuard};
 
 use lessor_proto::{Drift, Time};
 
-use super::{Attention, Watch, WindowKey, WindowRoom, WindowState};
+use super::{Attention, WindowKey, WindowRoom, WindowState, WindowWatch};
 use crate::denied::Denied;
 use crate::mutation::HolderRules;
 use crate::passing::Passing;
@@ -35,7 +35,7 @@ impl WindowKey {
     }
 
     /// Watches the window: whoever waits so is called when its lease is larger, or units come back, and there is one for it.
-    pub(crate) fn watch(&self) -> Watch<'_> {
+    pub(crate) fn watch(&self) -> WindowWatch<'_> {
         self.window.watchers.watch()
     }
 
