@@ -1,17 +1,17 @@
 //! A server in this process, and what the tests have in common.
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lessor_proto::{Amount, Epoch};
 use lessor_server::node::{NodeConfig, StatusQuery};
 use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
 use lessor_server::shell::metrics::Metrics;
 use lessor_server::shell::{Server, ServerOptions};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// Longer than anything should take on any machine.
-const AGES: Duration = Duration::from_secs(30);
+const AGES: Duration = Duration::from_secs(60);
 
 /// A server of a hundred units of everything. Nobody who polls would ask it again within the test.
 pub(crate) struct House {
@@ -73,12 +73,15 @@ pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     timeout(AGES, future).await.expect("in time")
 }
 
-/// Waits until `holds`.
+/// Waits until `holds`. What is waited for has at least half of the time to itself, however long a look takes.
 pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let mut timer = tokio::time::interval(Duration::from_millis(5));
     let waiting = async {
-        while !holds().await {
-            timer.tick().await;
+        loop {
+            let looked = Instant::now();
+            if holds().await {
+                return;
+            }
+            sleep(looked.elapsed().max(Duration::from_millis(5))).await;
         }
     };
     assert!(timeout(AGES, waiting).await.is_ok(), "never: {what}");

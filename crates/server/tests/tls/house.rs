@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lessor_client::{Client, ConnectError, Rate, Rung, Tls};
 use lessor_proto::{Amount, Epoch};
@@ -11,7 +11,7 @@ use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
 use lessor_server::shell::metrics::Metrics;
 use lessor_server::shell::{Server, ServerOptions, TlsClients, TlsOptions};
 use tempfile::TempDir;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::pki::{Authority, Issued};
 
@@ -125,12 +125,15 @@ pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     timeout(AGES, future).await.expect("in time")
 }
 
-/// Waits until `holds`.
+/// Waits until `holds`. What is waited for has at least half of the time to itself, however long a look takes.
 pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let mut timer = tokio::time::interval(Duration::from_millis(5));
     let waiting = async {
-        while !holds().await {
-            timer.tick().await;
+        loop {
+            let looked = Instant::now();
+            if holds().await {
+                return;
+            }
+            sleep(looked.elapsed().max(Duration::from_millis(5))).await;
         }
     };
     assert!(timeout(AGES, waiting).await.is_ok(), "never: {what}");
