@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use lessor_client::internals::clock;
 use lessor_proto::wire::capacity_client::CapacityClient;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 use tonic::transport::Endpoint;
 
@@ -28,8 +29,12 @@ pub(crate) const OWN: f64 = 30.0;
 /// The longest disturbance. What is not optimised takes five to ten times as long.
 pub(crate) const LONGEST: Duration = Duration::from_secs(if cfg!(debug_assertions) { 5 } else { 1 });
 const RENEWAL: Duration = Duration::from_millis(50);
-/// Of so many renewals one is followed by probes and by a newcomer.
-const SELDOM: u32 = 5;
+/// The renewals of a round, which ends with probes and a newcomer.
+const ROUND: u32 = 5;
+/// The rounds that must come to an end after an attack, at one server and at the other: of the first one most may be over already.
+const LATER_ROUNDS: u32 = 4;
+/// The place of the siege that goes on. What would be measured of two at once is how they share the processors.
+static FIELD: Semaphore = Semaphore::const_new(1);
 /// The most memory that a server may have had at once: the budget of unfinished requests, what is free in each of them, what a few
 /// messages take while they are decoded, holdings up to their limit, and what it has anyway.
 const MOST_MEMORY: usize = 400 << 20;
@@ -38,6 +43,8 @@ const MOST_MEMORY: usize = 400 << 20;
 pub(crate) struct Siege {
     pub(crate) house: House,
     calm: House,
+    /// Taken for as long as it goes on.
+    _field: SemaphorePermit<'static>,
 }
 
 /// The lot of those who come in a siege.
@@ -51,7 +58,8 @@ pub(crate) enum Newcomers {
 
 /// The honest one at one server, on a thread of its own.
 struct Witness {
-    has_begun: Arc<AtomicBool>,
+    /// Rounds that are over.
+    rounds: Arc<AtomicU32>,
     ends: Arc<AtomicBool>,
     thread: JoinHandle<Waits>,
 }
@@ -69,10 +77,11 @@ struct Waits {
 
 impl Siege {
     pub(crate) async fn open(flags: &[&str]) -> Siege {
-        Siege { house: House::open_with(CONFIG, flags).await, calm: House::open(CONFIG).await }
+        let field = FIELD.acquire().await.unwrap();
+        Siege { house: House::open_with(CONFIG, flags).await, calm: House::open(CONFIG).await, _field: field }
     }
 
-    /// Holds out against `attack`, which may take any time, and as long beyond it as a disturbance may be.
+    /// Holds out against `attack`, which may take any time, and for some rounds after it: whatever it leaves behind disturbs those.
     pub(crate) async fn hold(self, attack: impl AsyncFnOnce(&House)) {
         self.hold_with(Newcomers::After(LONGEST), attack).await;
     }
@@ -85,13 +94,14 @@ impl Siege {
         };
         let here = Witness::of(&self.house, they_come);
         let beside = Witness::of(&self.calm, they_come);
-        here.begins().await;
-        beside.begins().await;
+        here.has_ended(1).await;
+        beside.has_ended(1).await;
         attack(&self.house).await;
-        clock::sleep_until(clock::now() + LONGEST).await;
+        let (rounds, calm) = (here.rounds(), beside.rounds());
+        here.has_ended(rounds + LATER_ROUNDS).await;
+        beside.has_ended(calm + LATER_ROUNDS).await;
         let (here, beside) = (here.end().await, beside.end().await);
         println!("attacked: {here:?}\ncalm:     {beside:?}");
-        assert!(here.renewals >= 3, "{here:?}");
         for (what, waited, calm, most) in [
             ("a renewal", here.renewal, beside.renewal, LONGEST),
             ("a probe", here.probe, beside.probe, LONGEST),
@@ -114,20 +124,24 @@ impl Witness {
         let (address, ends) = (house.in_plain(), Arc::new(AtomicBool::new(false)));
         // Where there is TLS, it is spoken at the port of pages too.
         let pages = if address == house.address() { house.http() } else { address };
-        let has_begun = Arc::new(AtomicBool::new(false));
-        let (told, begins) = (Arc::clone(&ends), Arc::clone(&has_begun));
+        let rounds = Arc::new(AtomicU32::new(0));
+        let (told, over) = (Arc::clone(&ends), Arc::clone(&rounds));
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let ends = || told.load(Ordering::Relaxed);
-            let begins = || begins.store(true, Ordering::Relaxed);
-            runtime.block_on(renew([address, pages], newcomers_come, begins, ends))
+            runtime.block_on(renew([address, pages], newcomers_come, &over, ends))
         });
-        Witness { has_begun, ends, thread }
+        Witness { rounds, ends, thread }
     }
 
-    /// Waits until it has what it wants.
-    async fn begins(&self) {
-        eventually("it has begun", async || self.has_begun.load(Ordering::Relaxed)).await;
+    fn rounds(&self) -> u32 {
+        self.rounds.load(Ordering::Relaxed)
+    }
+
+    /// Waits until so many rounds are over.
+    async fn has_ended(&self, rounds: u32) {
+        let what = format!("{rounds} rounds are over");
+        eventually(&what, async || self.rounds() >= rounds || self.thread.is_finished()).await;
     }
 
     async fn end(self) -> Waits {
@@ -141,7 +155,7 @@ impl Witness {
 async fn renew(
     [address, pages]: [SocketAddr; 2],
     newcomers_come: bool,
-    begins: impl Fn(),
+    rounds: &AtomicU32,
     ends: impl Fn() -> bool,
 ) -> Waits {
     let mut waits = Waits::default();
@@ -155,14 +169,14 @@ async fn renew(
         assert_eq!(own.report(&mut server).await.unwrap(), OWN, "renewal {}", waits.renewals);
         waits.renewal = waits.renewal.max(clock::now().since(before));
         waits.renewals += 1;
-        begins();
-        if waits.renewals % SELDOM == 1 {
+        if waits.renewals % ROUND == 0 {
             for page in ["/healthz", "/readyz"] {
                 waits.probe = waits.probe.max(probe(pages, page).await);
             }
             if newcomers_come {
                 waits.newcomer = waits.newcomer.max(come(address).await);
             }
+            rounds.fetch_add(1, Ordering::Relaxed);
         }
     }
     own.release(&mut server).await.unwrap();
