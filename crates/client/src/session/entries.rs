@@ -175,20 +175,17 @@ impl Entries {
         self.sorted(self.unsorted(mark, numbers))
     }
 
-    /// The first `most` of the places of the entries that have a number up to `up_to` for one of the marks.
+    /// The places of `most` of the entries that have a number up to `up_to` for one of the marks: of those with a number for the
+    /// first mark, the least numbers, and then of those with one for the next. The work grows with `most`, and not with those
+    /// that are left.
     pub(super) fn first_places(&self, marks: &[(Mark, u64)], most: usize) -> Vec<usize> {
         let mut places: Vec<usize> = Vec::new();
-        for &(mark, up_to) in marks {
-            places.extend(self.unsorted(mark, 0..=up_to));
-        }
-        if marks.len() > 1 {
-            places.sort_unstable();
-            places.dedup();
-        }
-        if most < places.len() {
-            // Where ten thousand are due only those are put in order that go.
-            places.select_nth_unstable_by(most, |&one, &other| self[one].resource.cmp(&self[other].resource));
-            places.truncate(most);
+        for (nth, &(mark, up_to)) in marks.iter().enumerate() {
+            // If those with a mark before did not all fit, there is no room.
+            let is_news =
+                |&place: &usize| marks[..nth].iter().all(|&(before, up_to)| before.of(&self[place]) > up_to);
+            let room = most - places.len();
+            places.extend(self.ascending(mark, up_to).filter(is_news).take(room));
         }
         self.sorted(places)
     }
@@ -284,6 +281,18 @@ impl Entries {
                 self.all_places().filter(has).collect()
             }
         }
+    }
+
+    /// The places of the entries with numbers up to `up_to` for that mark, the least number first.
+    fn ascending(&self, mark: Mark, up_to: u64) -> impl Iterator<Item = usize> {
+        let indexed = self.index.as_ref().map(|index| index.of(mark).range(..=(up_to, usize::MAX)));
+        let mut few = Vec::new();
+        if indexed.is_none() {
+            few.extend(self.all_places().map(|place| (mark.of(&self[place]), place)));
+            few.retain(|&(number, _)| number <= up_to);
+            few.sort_unstable();
+        }
+        indexed.into_iter().flatten().copied().chain(few).map(|(_, place)| place)
     }
 
     fn sorted(&self, mut places: Vec<usize>) -> Vec<usize> {

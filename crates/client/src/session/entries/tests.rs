@@ -169,3 +169,21 @@ fn what_comes_to_be_many_is_indexed_and_places_are_used_again() {
     entries.retain(|_| false);
     assert!(entries.is_empty() && entries.index.is_none() && entries.slots.is_empty());
 }
+
+#[test]
+fn of_thousands_that_are_due_those_go_first_that_have_been_for_longest() {
+    let mut entries = Entries::default();
+    let named = |number: u64| ResourceId::new(format!("key-{number:05}"), 256).unwrap();
+    for number in 0..5_000 {
+        let place =
+            entries.insert(Entry::new(Time::ZERO, named(number), HoldingConfig::new(Kind::Rate, 1.0, 0)));
+        // The last one by its name is due first.
+        entries.edit(place).due = Time::from_nanos(10_000 - number);
+    }
+    let looked_at = LOOKED_AT.get();
+    let places = entries.first_places(&[(Mark::Due, 20_000), (Mark::Changed, 0)], 3);
+    assert!(LOOKED_AT.get() - looked_at < 50, "the others are not looked at");
+    assert_eq!(names(&entries, &places), ["key-04997", "key-04998", "key-04999"]);
+    let places = entries.first_places(&[(Mark::Due, 5_002)], 3);
+    assert_eq!(names(&entries, &places), ["key-04998", "key-04999"]);
+}
