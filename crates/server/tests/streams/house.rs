@@ -1,14 +1,15 @@
 //! A server in this process, and what the tests have in common.
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use lessor_client::internals::clock;
 use lessor_proto::{Amount, Epoch};
 use lessor_server::node::{NodeConfig, StatusQuery};
 use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
 use lessor_server::shell::metrics::Metrics;
 use lessor_server::shell::{Server, ServerOptions};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 /// Longer than anything should take on any machine.
 const AGES: Duration = Duration::from_secs(60);
@@ -77,11 +78,12 @@ pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
 pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let waiting = async {
         loop {
-            let looked = Instant::now();
+            let before = clock::now();
             if holds().await {
                 return;
             }
-            sleep(looked.elapsed().max(Duration::from_millis(5))).await;
+            let now = clock::now();
+            clock::sleep_until(now + now.since(before).max(Duration::from_millis(5))).await;
         }
     };
     assert!(timeout(AGES, waiting).await.is_ok(), "never: {what}");

@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use lessor_client::internals::clock;
 use lessor_client::{Client, ConnectError, Rate, Rung, Tls};
 use lessor_proto::{Amount, Epoch};
 use lessor_server::node::NodeConfig;
@@ -11,7 +12,7 @@ use lessor_server::repository::{Glob, Repository, SafeCapacity, Template};
 use lessor_server::shell::metrics::Metrics;
 use lessor_server::shell::{Server, ServerOptions, TlsClients, TlsOptions};
 use tempfile::TempDir;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::pki::{Authority, Issued};
 
@@ -129,11 +130,12 @@ pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
 pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let waiting = async {
         loop {
-            let looked = Instant::now();
+            let before = clock::now();
             if holds().await {
                 return;
             }
-            sleep(looked.elapsed().max(Duration::from_millis(5))).await;
+            let now = clock::now();
+            clock::sleep_until(now + now.since(before).max(Duration::from_millis(5))).await;
         }
     };
     assert!(timeout(AGES, waiting).await.is_ok(), "never: {what}");
