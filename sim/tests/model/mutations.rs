@@ -2,12 +2,11 @@
 //!
 //! The bounds are too small for many rules: one message of each kind in flight, two or three words of each holder, one
 //! resource of rates, at most one succession, and nobody who lies. A rule that is not missed here is needed all the same:
-//! `tests/mutations.rs` shows each of them, by simulations or by a story. What is written here is held to in both directions:
-//! a rule that is noticed and was not must be moved. Of one that is not noticed the first states of its configuration are
-//! explored each time, and most of the others are noticed in as many.
+//! `tests/mutations.rs` shows each of them, by simulations or by a story. What is written here is exact in both directions. A
+//! rule that is noticed and was not must be moved, and of one that is not noticed the whole configuration was explored.
 //!
-//! `LESSOR_MODEL=large` explores all of them, looks for what is not noticed in all small configurations, and tells how far the
-//! promise itself is away; that takes minutes.
+//! `LESSOR_MODEL=large` looks for what is not noticed in all small configurations, and tells how far the promise itself is
+//! away; that takes minutes.
 
 use lessor_sim::mutation::GrantorRule::{
     AckBySeq, AllSaidFirst, AnewReplaces, ClaimFromOrigin, ClaimInLine, ClaimInSteps, ClaimLate,
@@ -47,8 +46,6 @@ pub(crate) struct Taken {
 
 /// Where exploring stops: no small configuration is as large.
 const MOST: usize = 400_000;
-/// Where exploring stops for a rule that is not noticed, within the small bounds.
-pub(crate) const FIRST: usize = 5_000;
 
 /// Each rule that is noticed, and where.
 const NOTICED: [(Mutation, &str); 12] = [
@@ -233,9 +230,9 @@ impl Taken {
         Taken { mutation, bounds, noticed }
     }
 
-    /// The way to any broken rule, in as many states as are explored for that.
-    pub(crate) fn explore(&self, size: Size) -> Found {
-        explore(&self.bounds, if self.noticed || size == Size::Large { MOST } else { FIRST })
+    /// The way to any broken rule.
+    pub(crate) fn explore(&self) -> Found {
+        explore(&self.bounds, MOST)
     }
 
     /// The way to a broken promise.
