@@ -190,7 +190,7 @@ async fn swarms_and_comparisons_of_domains_are_drawn() {
     {
         assert!(picture.contains(words), "no {words:?} in {picture}");
     }
-    let said = succeed(&["domains", "--seconds", "8", "--clients", "4", "--json", "--out", out_text]).await;
+    let said = succeed(&["domains", "--seconds", "20", "--clients", "4", "--json", "--out", out_text]).await;
     let picture = fs::read_to_string(out.join("domains.svg")).unwrap();
     assert!(picture.contains(">strict<") && picture.contains(">4 clients<"), "{picture}");
     assert_eq!(picture.matches("<title>").count(), 2 * said.lines().count());
@@ -340,7 +340,7 @@ async fn a_raise_is_timed_over_a_calm_network_and_a_rough_one() {
 
 #[tokio::test]
 async fn scopes_are_compared_with_every_traffic() {
-    let said = succeed(&["domains", "--seconds", "8", "--clients", "4", "--seeds", "1..2", "--json"]).await;
+    let said = succeed(&["domains", "--seconds", "20", "--clients", "4", "--seeds", "1..2", "--json"]).await;
     let lines: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let scopes = ["client", "shared, at once", "shared, confirmed", "strict"];
     let mut wanted = Vec::new();
@@ -355,7 +355,7 @@ async fn scopes_are_compared_with_every_traffic() {
     for (line, (scope, levels, traffic, seed)) in lines.iter().zip(wanted) {
         assert_eq!(
             (&line["scope"], &line["traffic"], &line["seed"], &line["clients"], &line["seconds"]),
-            (&scope.into(), &traffic.into(), &seed.into(), &4.into(), &8.into())
+            (&scope.into(), &traffic.into(), &seed.into(), &4.into(), &20.into())
         );
         assert_eq!(line["levels"], levels, "{line}");
         let count = |of: &str| line[of].as_u64().unwrap_or_else(|| panic!("no {of} in {line}"));
@@ -376,13 +376,13 @@ async fn scopes_are_compared_with_every_traffic() {
 #[tokio::test]
 async fn a_comparison_of_scopes_is_a_table_in_which_seeds_are_added_up() {
     let table = async |seeds: &'static str| {
-        let said = succeed(&["domains", "--seconds", "8", "--clients", "4", "--seeds", seeds]).await;
+        let said = succeed(&["domains", "--seconds", "20", "--clients", "4", "--seeds", seeds]).await;
         let granted: Vec<u64> = said.lines().filter_map(granted).collect();
         assert_eq!(granted.len(), 24, "{said}");
         (said, granted)
     };
     let (said, both) = table("1..2").await;
-    for wanted in ["100/10s:1m", "40 requests a second", "10 ms", "for 8 s", "seeds 1 to 2", "incorrect: "] {
+    for wanted in ["100/10s:1m", "40 requests a second", "10 ms", "for 20 s", "seeds 1 to 2", "incorrect: "] {
         assert!(said.contains(wanted), "no {wanted} in\n{said}");
     }
     let ((_, first), (_, second)) = (table("1..1").await, table("2..2").await);
