@@ -19,8 +19,7 @@ const RESOURCES: usize = 200;
 const PART: usize = 64;
 /// A grant of one resource takes more than so many bytes.
 const GRANT: usize = 40;
-/// Reports of so many would be four times as many messages, were they sent: far more than fit.
-const REPORTS: u64 = 100;
+const REPORTS: u64 = 200;
 /// A refusal takes more than a hundred bytes.
 const MOST_REFUSALS: u64 = (WINDOW + TAKEN) as u64 / 100 + 3;
 

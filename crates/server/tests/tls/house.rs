@@ -4,7 +4,6 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lessor_client::internals::clock;
 use lessor_client::{Client, ConnectError, Rate, Rung, Tls};
 use lessor_proto::{Amount, Epoch};
 use lessor_server::node::NodeConfig;
@@ -126,16 +125,12 @@ pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     timeout(AGES, future).await.expect("in time")
 }
 
-/// Waits until `holds`. What is waited for has at least half of the time to itself, however long a look takes.
+/// Waits until `holds`.
 pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let mut timer = tokio::time::interval(Duration::from_millis(5));
     let waiting = async {
-        loop {
-            let before = clock::now();
-            if holds().await {
-                return;
-            }
-            let now = clock::now();
-            clock::sleep_until(now + now.since(before).max(Duration::from_millis(5))).await;
+        while !holds().await {
+            timer.tick().await;
         }
     };
     assert!(timeout(AGES, waiting).await.is_ok(), "never: {what}");
