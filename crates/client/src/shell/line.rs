@@ -186,9 +186,17 @@ mod tests {
         let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut line = ParentLine::new(Duration::from_secs(3_600));
         line.perform(connect(1, &silent.local_addr().unwrap().to_string()));
-        for _ in 0..100 {
-            line.perform(Action::Send { id: 1, up: Up::Bye });
+        let say = |line: &mut ParentLine, messages| {
+            (0..messages).for_each(|_| line.perform(Action::Send { id: 1, up: Up::Bye }));
+        };
+        // What a holder of 100,000 resources begins with, and as much again.
+        say(&mut line, 400);
+        tokio::select! {
+            biased;
+            heard = line.hear() => panic!("{heard:?}"),
+            () = std::future::ready(()) => {}
         }
+        say(&mut line, 1_000);
         let heard = hear(&mut line).await;
         assert!(matches!(&heard, Event::Closed { id: 1, failure: Failure::Unreachable(_) }), "{heard:?}");
     }

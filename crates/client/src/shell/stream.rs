@@ -21,8 +21,9 @@ use super::clock;
 use super::status::stream_failure;
 use crate::session::Failure;
 
-/// Messages said that have not left. A holder says little; when so much waits, the other end has stopped reading.
-const UNSENT: usize = 64;
+/// Messages said that have not left. A stream begins with all that is held, 500 resources in a message, so that those of half a
+/// million may wait; when more do, the other end has stopped reading.
+const UNSENT: usize = 1_024;
 /// Messages heard that have not been looked at. Beyond that the server is held back.
 const UNREAD: usize = 16;
 /// Parts of views that wait. Beyond that they are lost, and whoever looks gives up.
