@@ -7,18 +7,18 @@
 //! Few entries are looked through instead, and take no memory for an index: nearly all sessions have one, and there may be
 //! millions of them.
 
-use std::collections::BTreeSet;
-use std::hash::{BuildHasher, RandomState};
+mod index;
+
 use std::ops::{Deref, DerefMut, Index, RangeInclusive};
 
 use lessor_proto::{ResourceId, Time};
 
+use self::index::EntryIndex;
 use super::Change;
 use super::entry::Entry;
 use super::marks::{Mark, Marks};
 use crate::allowance::Allowance;
 use crate::holding::Rung;
-use crate::table::{Table, hasher};
 
 #[cfg(test)]
 mod tests;
@@ -44,17 +44,6 @@ struct Slot {
     is_touched: bool,
 }
 
-/// The places of many entries.
-#[derive(Clone, Debug)]
-struct EntryIndex {
-    hasher: RandomState,
-    by_name: Table<usize>,
-    /// The marks of the entries, by place.
-    marks: Vec<Marks>,
-    /// For each mark, the places that have it, by its number.
-    places: [BTreeSet<(u64, usize)>; Mark::ALL.len()],
-}
-
 /// An entry that is being changed.
 pub(super) struct EntryEdit<'a> {
     entries: &'a mut Entries,
@@ -75,10 +64,7 @@ impl Entries {
     /// The place of `resource`, if it is there.
     pub(super) fn find(&self, resource: &ResourceId) -> Option<usize> {
         match &self.index {
-            Some(index) => {
-                let found = index.find(&self.slots, resource)?;
-                index.by_name.get(found).copied()
-            }
+            Some(index) => index.find(&self.slots, resource),
             None => self.all_places().find(|&place| self[place].resource == *resource),
         }
     }
@@ -123,18 +109,36 @@ impl Entries {
         EntryEdit { entries: self, place }
     }
 
-    /// Changes each entry.
+    /// Changes each entry. The marks of all are noted together after that, as moving each by itself takes longer.
     pub(super) fn each(&mut self, mut change: impl FnMut(&mut Entry)) {
-        self.retain(|entry| {
-            change(entry);
-            true
-        });
+        let mut marks = Vec::with_capacity(if self.index.is_some() { self.slots.len() } else { 0 });
+        for place in 0..self.slots.len() {
+            self.touch(place);
+            let slot = self.slots[place].as_mut();
+            let noted = slot.map_or(Marks::NONE, |slot| {
+                looked_at();
+                change(&mut slot.entry);
+                if self.index.is_some() { Marks::of(&slot.entry) } else { Marks::NONE }
+            });
+            if self.index.is_some() {
+                marks.push(noted);
+            }
+        }
+        if let Some(index) = &mut self.index {
+            index.note_all(marks);
+        }
     }
 
     /// Changes each entry, and removes those that are not to be kept.
-    pub(super) fn retain(&mut self, is_kept: impl FnMut(&mut Entry) -> bool) {
-        let places = self.all_places().collect();
-        self.retain_of(places, is_kept);
+    pub(super) fn retain(&mut self, mut is_kept: impl FnMut(&mut Entry) -> bool) {
+        let places: Vec<usize> = self.all_places().collect();
+        let mut are_kept = Vec::with_capacity(places.len());
+        self.each(|entry| are_kept.push(is_kept(entry)));
+        for (place, is_kept) in places.into_iter().zip(are_kept) {
+            if !is_kept {
+                self.remove(place);
+            }
+        }
     }
 
     /// Changes the entries in `places`, and removes those of them that are not to be kept.
@@ -206,6 +210,16 @@ impl Entries {
             let since = self.noted.as_nanos().saturating_add(1);
             places.extend(self.unsorted(Mark::End, since..=now.as_nanos()));
             self.noted = now;
+        }
+        self.put_in_order(places)
+    }
+
+    /// Those places, each once. Of many the order is looked up, and not found anew each time.
+    fn put_in_order(&mut self, places: Vec<usize>) -> Vec<usize> {
+        if let Some(index) = &mut self.index
+            && index.are_many(places.len())
+        {
+            return index.in_order(&self.slots, &places);
         }
         let mut places = self.sorted(places);
         places.dedup();
@@ -351,76 +365,4 @@ impl Drop for EntryEdit<'_> {
     fn drop(&mut self) {
         self.entries.note(self.place);
     }
-}
-
-// === impl EntryIndex ===
-
-impl EntryIndex {
-    fn new(slots: &[Option<Box<Slot>>]) -> EntryIndex {
-        let mut index = EntryIndex {
-            hasher: hasher(),
-            by_name: Table::new(),
-            marks: Vec::new(),
-            places: Default::default(),
-        };
-        for place in (0..slots.len()).filter(|&place| slots[place].is_some()) {
-            index.insert(slots, place);
-        }
-        index
-    }
-
-    /// The places of that mark.
-    fn of(&self, mark: Mark) -> &BTreeSet<(u64, usize)> {
-        &self.places[mark as usize]
-    }
-
-    fn find(&self, slots: &[Option<Box<Slot>>], resource: &ResourceId) -> Option<usize> {
-        self.by_name.find(hash(&self.hasher, resource), |&place| *name(slots, place) == *resource)
-    }
-
-    fn insert(&mut self, slots: &[Option<Box<Slot>>], place: usize) {
-        let hash_of = |&place: &usize| hash(&self.hasher, name(slots, place));
-        self.by_name.insert(hash_of(&place), place, hash_of);
-        if self.marks.len() <= place {
-            self.marks.resize(place + 1, Marks::NONE);
-        }
-        if let Some(slot) = &slots[place] {
-            self.note(place, Marks::of(&slot.entry));
-        }
-    }
-
-    fn remove(&mut self, slots: &[Option<Box<Slot>>], place: usize) {
-        if let Some(found) = self.find(slots, name(slots, place)) {
-            self.by_name.take_out(found, |&place| hash(&self.hasher, name(slots, place)));
-        }
-        self.note(place, Marks::NONE);
-    }
-
-    /// The entry in `place` has these marks from here on.
-    fn note(&mut self, place: usize, marks: Marks) {
-        let before = std::mem::replace(&mut self.marks[place], marks);
-        for mark in Mark::ALL {
-            let (old, new, places) = (before.get(mark), marks.get(mark), &mut self.places[mark as usize]);
-            if old == new {
-                continue;
-            }
-            if old != Mark::ABSENT {
-                places.remove(&(old, place));
-            }
-            if new != Mark::ABSENT {
-                places.insert((new, place));
-            }
-        }
-    }
-}
-
-fn name(slots: &[Option<Box<Slot>>], place: usize) -> &ResourceId {
-    match &slots[place] {
-        Some(slot) => &slot.entry.resource,
-        None => unreachable!("there is an entry in place {place}"),
-    }
-}
-
-fn hash(hasher: &RandomState, resource: &ResourceId) -> u32 {
-    hasher.hash_one(resource.as_str()) as u32
 }

@@ -197,6 +197,30 @@ fn the_work_for_a_message_does_not_grow_with_the_keys_that_are_held() {
     }
 }
 
+/// The looks at entries for the answer to a heartbeat, which renews all of them and is told to the program, by the number of them.
+fn looks_of_a_renewal(resources: usize) -> u64 {
+    let mut driven = Driven::holding(resources);
+    let renew = |driven: &mut Driven| {
+        driven.pass(Duration::from_secs(61));
+        let (basis, grants) = (driven.session.sent.last_id(), driven.seq);
+        driven.hear(Down::Renewed { basis, grants });
+        // What the program has said of each by then is looked at with the next event.
+        let again = driven.grant(0, 1);
+        driven.hear(Down::Grants(vec![again]));
+    };
+    renew(&mut driven);
+    let (looks, _) = driven.looks(renew);
+    looks / resources as u64
+}
+
+#[test]
+fn the_work_for_a_renewal_of_all_is_the_same_for_each_however_many_there_are() {
+    let few = looks_of_a_renewal(100);
+    let many = looks_of_a_renewal(10_000);
+    println!("{few} and {many} looks at each");
+    assert!(many <= few, "{many} looks at each of 10,000, and {few} at each of 100");
+}
+
 // === jobs ===
 
 #[test]
