@@ -106,6 +106,18 @@ impl Files for Disk {
         if self.full { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 
+    fn append(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        self.call()?;
+        let file = self.names.get(path).ok_or(io::ErrorKind::NotFound)?;
+        if self.full {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let content = self.files.get_mut(file).ok_or(io::ErrorKind::NotFound)?;
+        content.bytes.extend_from_slice(bytes);
+        content.synced = false;
+        Ok(())
+    }
+
     fn sync(&mut self, path: &Path) -> io::Result<()> {
         self.call()?;
         let file = self.names.get(path).ok_or(io::ErrorKind::NotFound)?;

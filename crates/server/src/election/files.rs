@@ -1,5 +1,5 @@
 //! Files that are replaced as a whole, and are there when that has been said: written beside the one before, synced, put in
-//! its place, and the directory synced.
+//! its place, and the directory synced. And what is added to one, which is there when that has been said.
 
 use std::io;
 use std::path::Path;
@@ -9,6 +9,8 @@ use std::path::Path;
 pub trait Files {
     /// A file of these bytes that nobody else may read; another one of that name goes.
     fn put(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+    /// Bytes behind those of a file that is there.
+    fn append(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()>;
     /// The content that was put there is there after a crash.
     fn sync(&mut self, path: &Path) -> io::Result<()>;
     /// Gives a file another name; another one of that name goes.
@@ -29,6 +31,16 @@ pub fn replace(files: &mut impl Files, directory: &Path, name: &str, bytes: &[u8
     files.sync_directory(directory)
 }
 
+/// Adds to the file `name`.
+///
+/// # Errors
+/// The first that the file system tells of. A part of it may be there then.
+pub fn add(files: &mut impl Files, directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let path = directory.join(name);
+    files.append(&path, bytes)?;
+    files.sync(&path)
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -43,8 +55,8 @@ mod tests {
         names: BTreeMap<PathBuf, usize>,
         /// As it is after a crash at the worst moment.
         durable: BTreeMap<PathBuf, usize>,
-        /// Bytes, and whether they were synced.
-        bytes: Vec<(Vec<u8>, bool)>,
+        /// Bytes, and how many of them were synced.
+        bytes: Vec<(Vec<u8>, usize)>,
         /// Calls until the power goes.
         left: usize,
     }
@@ -58,9 +70,9 @@ mod tests {
         /// The contents that may be found in a file after a crash.
         fn after_crash(&self, path: &Path) -> Vec<Vec<u8>> {
             let files = [self.durable.get(path), self.names.get(path)].into_iter().flatten();
-            let found = files.flat_map(|&file| match &self.bytes[file] {
-                (bytes, true) => vec![bytes.clone()],
-                (bytes, false) => vec![bytes.clone(), Vec::new()],
+            let found = files.flat_map(|&file| {
+                let (bytes, synced) = &self.bytes[file];
+                (*synced..=bytes.len()).map(|kept| bytes[..kept].to_vec())
             });
             found.collect()
         }
@@ -70,13 +82,20 @@ mod tests {
         fn put(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()> {
             self.call()?;
             self.names.insert(path.to_owned(), self.bytes.len());
-            self.bytes.push((bytes.to_vec(), false));
+            self.bytes.push((bytes.to_vec(), 0));
+            Ok(())
+        }
+
+        fn append(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+            self.call()?;
+            self.bytes[self.names[path]].0.extend_from_slice(bytes);
             Ok(())
         }
 
         fn sync(&mut self, path: &Path) -> io::Result<()> {
             self.call()?;
-            self.bytes[self.names[path]].1 = true;
+            let (bytes, synced) = &mut self.bytes[self.names[path]];
+            *synced = bytes.len();
             Ok(())
         }
 
@@ -112,6 +131,22 @@ mod tests {
                 _ => assert!(texts.iter().all(|&text| text == "one"), "{left}: {texts:?}"),
             }
             assert_eq!(done, [left >= 4, left >= 8]);
+        }
+    }
+
+    #[test]
+    fn wherever_the_power_goes_what_was_said_to_be_added_is_there_behind_what_was() {
+        let (directory, path) = (Path::new("d"), Path::new("d/state"));
+        for left in 4..=8 {
+            let mut files = Fragile { left, ..Fragile::default() };
+            replace(&mut files, directory, "state", b"one").unwrap();
+            let done =
+                ["two", "six"].map(|text| add(&mut files, directory, "state", text.as_bytes()).is_ok());
+            assert_eq!(done, [left >= 6, left >= 8]);
+            let least = 3 + 3 * done.iter().filter(|&&is_done| is_done).count();
+            for bytes in files.after_crash(path) {
+                assert!(bytes.len() >= least && b"onetwosix".starts_with(&bytes), "{left}: {bytes:?}");
+            }
         }
     }
 }

@@ -10,10 +10,12 @@
 //! ```
 //!
 //! Keys and values are those of [`record`](super::record). The file is written as a whole, and the last line seals all
-//! before it, so that a part of one, or of two, is not taken for a record. `boot` says since which start of the machine
+//! before it, so that a part of one, or of two, is not taken for a record. To a long one changes are [added](growth). `boot` says since which start of the machine
 //! its clock has gone on, and `clock_ns` what that clock showed: a server that reads both in the same start knows by its own
 //! clock how long ago everything was. `line` is drawn when the record begins: a node below another says it there, as all
 //! servers that go on from one record succeed each other.
+
+mod growth;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,8 +24,11 @@ use std::time::Duration;
 use lessor_proto::{Epoch, Time};
 
 use super::call::Stored;
-use super::record::{BadRecord, EarlierStops, FORM, Mark, RecordHeader, RecordKeys, Rest, later, next_epoch};
+use super::record::{BadRecord, EarlierStops, FORM, Mark, RecordHeader, RecordKeys, Rest, next_epoch};
 use crate::record::{EarlierStop, Record, RecordChange, RestOver, Terms, Unknown};
+
+pub use self::growth::{FileWrite, Growth};
+use self::growth::{GROWING, WrittenForm};
 
 /// The record of one node in a file.
 #[derive(Clone, Debug)]
@@ -58,7 +63,7 @@ pub enum BadState {
         wanted: String,
     },
     /// It is of a form that a later version writes.
-    #[error("a later version has written it: form {0}, and this one reads form {FORM}")]
+    #[error("a later version has written it: form {0}, and this one reads form {GROWING}")]
     Later(u32),
     /// A value in it makes no sense.
     #[error("it is damaged: {0}")]
@@ -68,6 +73,8 @@ pub enum BadState {
 /// The beginning of a file, before the number of its form.
 const TITLE: &str = "lessor state ";
 const PREFIX: &str = "state";
+/// The beginning of a line that seals all before it.
+const SEAL: &str = "blake3 ";
 
 // === impl State ===
 
@@ -188,13 +195,18 @@ impl State {
     /// As it stands in the file, when the clock shows this.
     #[must_use]
     pub fn encode(&self, clock: &Clock) -> String {
-        let boot = clock.boot.as_deref().unwrap_or("-");
-        let mut text = format!("{TITLE}{FORM}\nboot {boot}\nclock_ns {}\n", clock.at.as_nanos());
-        let mut line = |key: &str, value: &str| writeln!(text, "{key}\t{value}").expect("text takes all");
-        line(&self.keys.epoch, &self.header.encode());
-        self.marks.iter().for_each(|(key, value)| line(key, value));
+        self.encode_as(FORM, clock)
+    }
+
+    fn encode_as(&self, form: u32, clock: &Clock) -> String {
+        let mut text = String::with_capacity(512 + self.bytes());
+        writeln!(text, "{TITLE}{form}").expect("text takes all");
+        write_clock(&mut text, clock);
+        write_pair(&mut text, &self.keys.epoch, &self.header.encode());
+        self.marks.iter().for_each(|(key, value)| write_pair(&mut text, key, value));
         let seal = blake3::hash(text.as_bytes());
-        text + &format!("blake3 {}\n", seal.to_hex())
+        writeln!(text, "{SEAL}{}", seal.to_hex()).expect("text takes all");
+        text
     }
 
     /// Returns the state in the file of `node`, and the clock at the time when it was written.
@@ -202,29 +214,30 @@ impl State {
     /// # Errors
     /// When it is damaged, or of another node.
     pub fn decode(text: &str, node: &str) -> Result<(State, Clock), BadState> {
-        let damaged = |what: &str| BadState::Damaged(what.to_owned());
         // It may be sealed in another way as well.
-        let form = text.lines().next().and_then(|title| title.strip_prefix(TITLE));
-        if let Some(form) = form.and_then(later) {
+        let form = text.lines().next().and_then(|title| title.strip_prefix(TITLE)).map(WrittenForm::of);
+        if let Some(WrittenForm::Later(form)) = form {
             return Err(BadState::Later(form));
         }
-        let body = text.strip_suffix('\n').and_then(|text| text.rsplit_once('\n'));
-        let (body, seal) = body.ok_or_else(|| damaged("it is cut off"))?;
-        let body = format!("{body}\n");
-        let hash = blake3::hash(body.as_bytes()).to_hex();
-        if seal.strip_prefix("blake3 ") != Some(hash.as_str()) {
-            return Err(damaged(&format!("its last line is {seal:?}, and not \"blake3 {hash}\"")));
+        if form == Some(WrittenForm::Growing) {
+            return growth::decode(text, node);
         }
+        let (body, seal) = sealed(text)?;
+        let hash = blake3::hash(body.as_bytes()).to_hex();
+        if seal.strip_prefix(SEAL) != Some(hash.as_str()) {
+            return Err(damaged(&format!("its last line is {seal:?}, and not \"{SEAL}{hash}\"")));
+        }
+        State::decode_body(body, FORM, node)
+    }
+
+    /// The same of what stands before the seal.
+    fn decode_body(body: &str, form: u32, node: &str) -> Result<(State, Clock), BadState> {
         let mut lines = body.lines();
-        let title = format!("{TITLE}{FORM}");
+        let title = format!("{TITLE}{form}");
         if lines.next() != Some(&title) {
             return Err(damaged(&format!("it does not begin with {title:?}")));
         }
-        let mut after = |name: &str| lines.next().and_then(|line| line.strip_prefix(name));
-        let boot = after("boot ").ok_or_else(|| damaged("it has no boot"))?;
-        let at = after("clock_ns ").and_then(|nanos| nanos.parse().ok());
-        let at = Time::from_nanos(at.ok_or_else(|| damaged("it has no clock_ns"))?);
-        let clock = Clock { boot: (boot != "-").then(|| boot.to_owned()), at };
+        let clock = read_clock(&mut lines)?;
         let mut state = State::begin(node, 0, 0);
         let pairs: Option<Vec<_>> = lines.map(|line| line.split_once('\t')).collect();
         let pairs = pairs.ok_or_else(|| damaged("a line has no tab"))?;
@@ -233,16 +246,26 @@ impl State {
             let found = key.split('/').nth(1).unwrap_or(key).replace("%2F", "/").replace("%25", "%");
             return Err(BadState::Foreign { found, wanted: node.to_owned() });
         }
-        state.header = RecordHeader::decode(&Stored {
-            key: key.into(),
+        state.take_header(value)?;
+        state.marks = pairs[1..].iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
+        state.read()?;
+        Ok((state, clock))
+    }
+
+    /// The bytes of all but the header.
+    fn bytes(&self) -> usize {
+        self.marks.iter().map(|(key, value)| key.len() + value.len() + 2).sum()
+    }
+
+    fn take_header(&mut self, value: &str) -> Result<(), BadState> {
+        self.header = RecordHeader::decode(&Stored {
+            key: self.keys.epoch.clone().into(),
             value: value.into(),
             create_revision: 1,
             mod_revision: 1,
             lease: None,
         })?;
-        state.marks = pairs[1..].iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
-        state.read()?;
-        Ok((state, clock))
+        Ok(())
     }
 
     fn name_earlier(&mut self, stops: Vec<EarlierStop>) {
@@ -273,6 +296,36 @@ impl Clock {
     pub fn has_gone_on_since(&self, earlier: &Clock) -> bool {
         self.boot.is_some() && self.boot == earlier.boot && earlier.at <= self.at
     }
+}
+
+fn damaged(what: &str) -> BadState {
+    BadState::Damaged(what.to_owned())
+}
+
+/// The text before its last line, and that line.
+fn sealed(text: &str) -> Result<(&str, &str), BadState> {
+    let whole = text.strip_suffix('\n').ok_or_else(|| damaged("it is cut off"))?;
+    let end = whole.rfind('\n').ok_or_else(|| damaged("it is cut off"))? + 1;
+    Ok((&text[..end], &whole[end..]))
+}
+
+fn write_pair(text: &mut String, key: &str, value: &str) {
+    for part in [key, "\t", value, "\n"] {
+        text.push_str(part);
+    }
+}
+
+fn write_clock(text: &mut String, clock: &Clock) {
+    let boot = clock.boot.as_deref().unwrap_or("-");
+    writeln!(text, "boot {boot}\nclock_ns {}", clock.at.as_nanos()).expect("text takes all");
+}
+
+fn read_clock(lines: &mut std::str::Lines<'_>) -> Result<Clock, BadState> {
+    let mut after = |name: &str| lines.next().and_then(|line| line.strip_prefix(name));
+    let boot = after("boot ").ok_or_else(|| damaged("it has no boot"))?;
+    let at = after("clock_ns ").and_then(|nanos| nanos.parse().ok());
+    let at = Time::from_nanos(at.ok_or_else(|| damaged("it has no clock_ns"))?);
+    Ok(Clock { boot: (boot != "-").then(|| boot.to_owned()), at })
 }
 
 #[cfg(test)]

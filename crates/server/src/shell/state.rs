@@ -29,8 +29,8 @@ use self::disk::Disk;
 use super::driver::{Driver, Unanswered};
 use super::{lock_file, random};
 use crate::config::NodeConfig;
-use crate::election::files::replace;
-use crate::election::state::{BadState, Clock, State};
+use crate::election::files::{add, replace};
+use crate::election::state::{BadState, Clock, FileWrite, Growth, State};
 use crate::record::{Record, RecordChange};
 use crate::token::{Key, TokenKeys};
 
@@ -41,6 +41,7 @@ pub struct StateDirectory {
     _lock: File,
     directory: PathBuf,
     state: State,
+    growth: Growth,
     keys: TokenKeys,
 }
 
@@ -137,8 +138,8 @@ impl StateDirectory {
             Ok(keys) => keys,
             Err(fault) => return without(fault, &file),
         };
-        let opened = StateDirectory { _lock: lock, directory, state, keys };
-        match opened.write() {
+        let mut opened = StateDirectory { _lock: lock, directory, state, growth: Growth::default(), keys };
+        match opened.write(None) {
             Ok(()) => Ok(Opened { directory: Some((opened, record)), fault }),
             Err(fault) => without(fault, &file),
         }
@@ -159,10 +160,15 @@ impl StateDirectory {
         &self.keys
     }
 
-    fn write(&self) -> Result<(), StateFault> {
-        let text = self.state.encode(&machine());
-        replace(&mut Disk, &self.directory, "state", text.as_bytes())
-            .map_err(|source| fault("write", &self.directory.join("state"))(source))
+    /// Writes the state, which has taken up `change`; absent: as a whole.
+    fn write(&mut self, change: Option<&RecordChange>) -> Result<(), StateFault> {
+        let write = self.growth.next(&self.state, change, &machine());
+        let written = match &write {
+            FileWrite::Whole(text) => replace(&mut Disk, &self.directory, "state", text.as_bytes()),
+            FileWrite::Added(text) => add(&mut Disk, &self.directory, "state", text.as_bytes()),
+        };
+        self.growth.wrote(&write, written.is_ok());
+        written.map_err(|source| fault("write", &self.directory.join("state"))(source))
     }
 }
 
@@ -212,7 +218,7 @@ async fn written(
         if closed {
             directory.state.close();
         }
-        let outcome = directory.write();
+        let outcome = directory.write((!closed).then_some(&change));
         (directory, outcome)
     });
     let (directory, outcome) = writing.await.expect("writing a file does not panic");
@@ -263,7 +269,15 @@ fn find(path: &Path, node: &str) -> Result<Option<(State, Record)>, StateFault> 
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(fault("read", path)(error)),
     };
-    let text = String::from_utf8(bytes).map_err(|_| bad(BadState::Damaged("it is no text".to_owned())))?;
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        // Not all of the last addition was written, if it ends within a letter.
+        Err(fault) if fault.utf8_error().error_len().is_none() => {
+            let end = fault.utf8_error().valid_up_to();
+            String::from_utf8_lossy(&fault.as_bytes()[..end]).into_owned()
+        }
+        Err(_) => return Err(bad(BadState::Damaged("it is no text".to_owned()))),
+    };
     State::left(&text, node, &machine()).map(Some).map_err(bad)
 }
 

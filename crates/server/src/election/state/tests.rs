@@ -79,8 +79,8 @@ fn a_file_that_was_touched_is_damaged_wherever_that_was() {
 #[test]
 fn a_file_of_a_later_form_is_told_by_its_number_however_it_is_sealed() {
     let text = state().encode(&clock("b", 1));
-    let bad = State::decode(&text.replace("lessor state 1", "lessor state 2"), "a/b").unwrap_err();
-    assert_eq!(bad.to_string(), "a later version has written it: form 2, and this one reads form 1");
+    let bad = State::decode(&text.replace("lessor state 1", "lessor state 3"), "a/b").unwrap_err();
+    assert_eq!(bad.to_string(), "a later version has written it: form 3, and this one reads form 2");
     assert!(bad.is_later());
     let (body, _) = text.trim_end().rsplit_once('\n').unwrap();
     let body = format!("{}\n", body.replace("1 millionths", "3 millionths"));

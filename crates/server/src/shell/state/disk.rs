@@ -20,6 +20,10 @@ impl Files for Disk {
         options.open(path)?.write_all(bytes)
     }
 
+    fn append(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        OpenOptions::new().append(true).open(path)?.write_all(bytes)
+    }
+
     fn sync(&mut self, path: &Path) -> io::Result<()> {
         OpenOptions::new().write(true).open(path)?.sync_all()
     }

@@ -25,7 +25,7 @@ fn fault(opened: &Opened) -> String {
 fn mark(directory: &mut StateDirectory, units: u64) {
     let marks = [(ResourceId::new("db", 256).unwrap(), Amount::from_units(units))].into();
     directory.state.apply(&RecordChange { marks, terms: Some(Terms::default()), ..RecordChange::default() });
-    directory.write().unwrap();
+    directory.write(None).unwrap();
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn one_that_dies_before_it_has_written_anything_leaves_what_it_knew_of_those_bef
             let (mut first, _) = opened(place.path()).directory.unwrap();
             let terms = Terms { longest_lease: Duration::from_secs(3_600), ..Terms::default() };
             first.state.apply(&RecordChange { terms: Some(terms), ..RecordChange::default() });
-            first.write().unwrap();
+            first.write(None).unwrap();
             first.epoch()
         };
         let config = NodeConfig { parent, ..node("root") };
@@ -73,10 +73,10 @@ fn what_a_later_version_has_written_stays_as_it_is_and_nobody_begins() {
     let place = tempfile::tempdir().unwrap();
     drop(opened(place.path()));
     let file = place.path().join("state");
-    let later = std::fs::read_to_string(&file).unwrap().replace("lessor state 1", "lessor state 2");
+    let later = std::fs::read_to_string(&file).unwrap().replace("lessor state 1", "lessor state 3");
     std::fs::write(&file, &later).unwrap();
     let fault = StateDirectory::open(place.path(), &node("root")).unwrap_err().to_string();
-    let said = "a later version has written it: form 2, and this one reads form 1";
+    let said = "a later version has written it: form 3, and this one reads form 2";
     assert_eq!(fault, format!("state file {}: {said}", file.display()));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), later);
 }
