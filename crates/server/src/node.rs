@@ -253,13 +253,28 @@ impl Node {
 
     /// Lets end what has ended, and forgets resources that nobody uses. Gives back when to call it again, if nothing
     /// else happens before.
+    ///
+    /// A node of many resources is held up for that: whoever serves others meanwhile calls [`Node::advance_part`].
     pub fn advance(&mut self, now: Time) -> Option<Time> {
-        self.forget_names(now);
-        self.end_recalls(now);
-        self.end_overrides(now);
-        self.end_seizures(now);
+        self.advance_part(now, None, usize::MAX);
+        let deadlines = self
+            .resources
+            .iter()
+            .map(|(_, resource)| resource.next_deadline().unwrap_or(resource.idle_from()));
+        deadlines.chain(self.orders.next_end()).min()
+    }
+
+    /// The same of no more than `most` resources, those that come after one; of the first without one. Gives back the last of them,
+    /// if there are more.
+    pub fn advance_part(&mut self, now: Time, after: Option<&ResourceId>, most: usize) -> Option<ResourceId> {
+        if after.is_none() {
+            self.forget_names(now);
+            self.end_recalls(now);
+            self.end_overrides(now);
+            self.end_seizures(now);
+        }
         let (mut idle, mut moved) = (Vec::new(), Vec::new());
-        for (id, resource) in self.resources.iter_mut() {
+        let last = self.resources.pass(after, most, |id, resource| {
             let before = resource.ledger().total();
             resource.advance(now);
             resource.look_at_pressure(now);
@@ -273,8 +288,7 @@ impl Node {
             if resource.is_idle(now) {
                 idle.push(id.clone());
             }
-        }
-        self.resources.count_holdings();
+        });
         moved.iter().for_each(|id| self.couple(now, id));
         let mut is_shorter = false;
         for id in idle {
@@ -283,11 +297,7 @@ impl Node {
         if is_shorter {
             self.tell_longest(now);
         }
-        let deadlines = self
-            .resources
-            .iter()
-            .map(|(_, resource)| resource.next_deadline().unwrap_or(resource.idle_from()));
-        deadlines.chain(self.orders.next_end()).min()
+        last
     }
 
     /// Forgets a resource that nobody uses. Returns whether no template covered it.

@@ -4,6 +4,7 @@
 //! it is not computed, only noted; when the stream takes something again the holder gets what is due to it then. So a slow
 //! reader makes nothing grow, and what reaches it is never older than the last message it took.
 
+mod attached;
 mod beats;
 mod noted;
 mod peer;
@@ -15,10 +16,10 @@ use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use lessor_client::internals::session::Action;
 use lessor_proto::message::{Down, Grant, Hello, HolderKind, JobNews};
 use lessor_proto::{ClientId, Features, ReportId, ResourceId};
-use smallvec::SmallVec;
 
 use crate::mutation::{Rule, Rules};
 
+pub(crate) use self::attached::Attached;
 use self::beats::Beats;
 pub(crate) use self::beats::{Beat, BeatRun};
 use self::noted::Noted;
@@ -93,10 +94,6 @@ pub(crate) struct Stream {
     /// Grants given to it so far.
     grants: u64,
 }
-
-/// Resources in the order of their names: mostly a few.
-#[derive(Clone, Default, Debug)]
-pub(crate) struct Attached(SmallVec<[ResourceId; 1]>);
 
 /// Messages that wait: hardly ever more than one.
 #[derive(Clone, Default, Debug)]
@@ -352,36 +349,6 @@ impl Stream {
     fn wait(&mut self, waiting: &mut usize) {
         *waiting += usize::from(!self.is_awaited);
         self.is_awaited = true;
-    }
-}
-
-// === impl Attached ===
-
-impl Attached {
-    pub(crate) fn insert(&mut self, id: &ResourceId) {
-        if let Err(place) = self.0.binary_search(id) {
-            self.0.insert(place, id.clone());
-        }
-    }
-
-    pub(crate) fn remove(&mut self, id: &ResourceId) {
-        if let Ok(place) = self.0.binary_search(id) {
-            self.0.remove(place);
-        }
-    }
-
-    pub(crate) fn contains(&self, id: &ResourceId) -> bool {
-        self.0.binary_search(id).is_ok()
-    }
-
-    pub(crate) fn as_slice(&self) -> &[ResourceId] {
-        &self.0
-    }
-
-    /// Those that come after `last`; absent: all.
-    pub(crate) fn after(&self, last: Option<&ResourceId>) -> &[ResourceId] {
-        let from = last.map_or(0, |last| self.0.partition_point(|id| id <= last));
-        &self.0[from..]
     }
 }
 

@@ -88,7 +88,7 @@ impl Node {
             }
             return;
         }
-        let (resources, is_busy) = (stream.attached.as_slice().len(), stream.is_busy());
+        let (resources, is_busy) = (stream.attached.len(), stream.is_busy());
         stream.beats.begin(now, resources);
         let mut run = BeatRun::new(beat, is_busy);
         if resources > self.config.heartbeat_slice {
@@ -129,7 +129,7 @@ impl Node {
         let Some(stream) = self.streams.peers.get(peer) else { return HeartbeatStep::Dropped };
         let slice = self.config.heartbeat_slice;
         let ids: SmallVec<[ResourceId; 4]> =
-            stream.attached.after(run.after.as_ref()).iter().take(slice).cloned().collect();
+            stream.attached.after(run.after.as_ref()).take(slice).cloned().collect();
         for id in &ids {
             if run.grants_rest {
                 self.grant_rest(now, peer, id, run);

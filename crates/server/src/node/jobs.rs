@@ -46,7 +46,11 @@ impl Node {
     }
 
     /// A holder is not granted these any more on a stream.
-    pub(super) fn forget_job_party(&mut self, peer: Peer, resources: &[ResourceId]) {
+    pub(super) fn forget_job_party<'a>(
+        &mut self,
+        peer: Peer,
+        resources: impl IntoIterator<Item = &'a ResourceId>,
+    ) {
         for id in resources {
             let board = self.streams.jobs.get_mut(id);
             if board.is_some_and(|board| board.leave(JobParty::Below(peer))) {

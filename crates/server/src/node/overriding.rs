@@ -30,7 +30,7 @@ impl Node {
             [&before, &self.orders.overrides].iter().any(|all| all.drains_some_of(kind, holder.as_str()))
         };
         let streams = self.streams.peers.iter().filter(|(_, stream)| {
-            !stream.drained.as_slice().is_empty() || drains(stream.hello.kind, &stream.hello.holder)
+            !stream.drained.is_empty() || drains(stream.hello.kind, &stream.hello.holder)
         });
         self.streams.sweep = streams.map(|(peer, _)| (peer, None)).collect();
     }
@@ -113,13 +113,12 @@ impl Node {
         let Some((peer, after)) = self.streams.sweep.pop() else { return };
         let Some(stream) = self.streams.peers.get(peer) else { return };
         let (kind, holder) = (stream.hello.kind, stream.hello.holder.clone());
-        if stream.drained.as_slice().iter().any(|id| !self.is_drained(kind, &holder, id)) {
+        if stream.drained.iter().any(|id| !self.is_drained(kind, &holder, id)) {
             // What it wants of that was not heard.
             return self.drop_stream(now, peer);
         }
         let slice = self.config.heartbeat_slice;
-        let ids: Vec<ResourceId> =
-            stream.attached.after(after.as_ref()).iter().take(slice).cloned().collect();
+        let ids: Vec<ResourceId> = stream.attached.after(after.as_ref()).take(slice).cloned().collect();
         let is_new = |id: &&ResourceId| !stream.drained.contains(id) && self.is_drained(kind, &holder, id);
         let drained: Vec<ResourceId> = ids.iter().filter(is_new).cloned().collect();
         drained.iter().for_each(|id| self.drain_on(now, peer, id));

@@ -96,9 +96,23 @@ impl Resources {
         self.holdings
     }
 
-    /// Counts the holders of all of them anew, as time has passed for each.
-    pub(super) fn count_holdings(&mut self) {
-        self.entries.values_mut().for_each(|entry| entry.count(&mut self.holdings));
+    /// Calls no more than `most` of them, those that come after one, and counts their holders anew, as time has passed for each.
+    /// Returns the last, if there are more.
+    pub(super) fn pass(
+        &mut self,
+        after: Option<&ResourceId>,
+        most: usize,
+        mut call: impl FnMut(&ResourceId, &mut Resource),
+    ) -> Option<ResourceId> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut rest = self.entries.range_mut::<ResourceId, _>((from, Bound::Unbounded));
+        let mut last = None;
+        for (id, entry) in rest.by_ref().take(most) {
+            call(id, &mut entry.resource);
+            entry.count(&mut self.holdings);
+            last = Some(id);
+        }
+        last.filter(|_| rest.next().is_some()).cloned()
     }
 
     /// A resource of which nobody has or wants any, if there is one.
@@ -164,10 +178,6 @@ impl Resources {
     ) -> impl Iterator<Item = (&'a ResourceId, &'a Resource)> + use<'a> {
         let from = name.map_or(Bound::Unbounded, Bound::Excluded);
         self.entries.range::<ResourceId, _>((from, Bound::Unbounded)).map(|(id, entry)| (id, &entry.resource))
-    }
-
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&ResourceId, &mut Resource)> {
-        self.entries.iter_mut().map(|(id, entry)| (id, &mut entry.resource))
     }
 
     pub(super) fn insert(&mut self, id: ResourceId, resource: Resource, floor_pair: Option<ResourceId>) {

@@ -188,7 +188,7 @@ impl Node {
     /// When the holder at the other end of a stream was last heard of; absent where nothing is granted on it.
     #[must_use]
     pub fn last_heard(&self, peer: Peer) -> Option<Time> {
-        let attached = self.streams.peers.get(peer)?.attached.as_slice();
+        let attached = &self.streams.peers.get(peer)?.attached;
         attached.iter().filter_map(|id| self.resources.get(id)?.last_heard(peer)).max()
     }
 
@@ -262,7 +262,7 @@ impl Node {
         if let Some(stream) = self.streams.peers.get(peer) {
             let is_fresh = |report: &&Report| !stream.attached.contains(&report.resource);
             let fresh = ask.reports.iter().filter(is_fresh).count();
-            let (count, limit) = (stream.attached.as_slice().len() + fresh, self.config.resources_per_stream);
+            let (count, limit) = (stream.attached.len() + fresh, self.config.resources_per_stream);
             if fresh > 0 && count > limit {
                 return Err(Refusal::Exhausted { what: "resources on one stream".to_owned(), count, limit });
             }
@@ -345,7 +345,7 @@ impl Node {
     }
 
     fn on_bye(&mut self, now: Time, peer: Peer) {
-        let resources = self.streams.peers.get(peer).map(|stream| stream.attached.as_slice().to_vec());
+        let resources = self.streams.peers.get(peer).map(|stream| stream.attached.iter().cloned().collect());
         self.give_back(now, peer, None, resources.unwrap_or_default());
     }
 
@@ -360,8 +360,8 @@ impl Node {
         self.streams.forget(peer, stream);
         self.sharing.note(now, DomainEvent::Closed { peer });
         self.note_closed(now, peer, stream.hello.kind);
-        self.forget_job_party(peer, stream.attached.as_slice());
-        for id in stream.attached.as_slice() {
+        self.forget_job_party(peer, stream.attached.iter());
+        for id in stream.attached.iter() {
             self.with_unsaid(id, |resource, _| {
                 resource.advance(now);
                 resource.detach(peer);

@@ -126,6 +126,8 @@ const TICK: Duration = Duration::from_millis(1);
 /// The interval at which memory is given back. Anything that has ended stops counting when it is asked for,
 /// whether or not this has run.
 const CLEAN_UP: Duration = Duration::from_secs(1);
+/// Resources of which that is done at once.
+const CLEANED: usize = 256;
 
 /// The state of the leader under its lock. A panic before it is given back breaks the node.
 struct HeldState<'a> {
@@ -301,11 +303,24 @@ impl Driver {
                 _ = stopped.wait_for(|&stop| stop) => return,
                 _ = timer.tick() => {}
             }
-            if self.call(HoldKind::CleanUp, Node::advance) == Err(Unanswered::Broken) {
+            if self.clean_all().await == Err(Unanswered::Broken) {
                 warn!("clean-up ends: the node is broken");
                 return;
             }
             self.health.pulse.beat();
+        }
+    }
+
+    /// A part of the resources at a time, and others have the lock in between.
+    async fn clean_all(&self) -> Result<(), Unanswered> {
+        let mut after = None;
+        loop {
+            let part = |node: &mut Node, now| node.advance_part(now, after.as_ref(), CLEANED);
+            after = self.call(HoldKind::CleanUp, part)?;
+            if after.is_none() {
+                return Ok(());
+            }
+            tokio::task::yield_now().await;
         }
     }
 
