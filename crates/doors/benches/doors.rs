@@ -7,6 +7,7 @@
 //! of each of those threads for an answer, and the allocator of the program.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -43,6 +44,11 @@ const ROUNDS: usize = 7;
 const ROUND: Duration = Duration::from_secs(2);
 /// The hits of each key before it is measured, if nothing else is told.
 const USED: u32 = 64;
+/// Every key is used before it is measured in so many parts, after each of which it is told how far that is, if it has taken so
+/// long; and not for longer than that.
+const PARTS: usize = 10;
+const TOLD: Duration = Duration::from_secs(10);
+const LONGEST: Duration = Duration::from_secs(300);
 /// Nobody gets there in the time of the bench.
 const RULES: &str = "
 wait: 30s
@@ -131,9 +137,17 @@ struct Pair {
     is_grpc: bool,
 }
 
-/// Calls a service for a round, or for each key once with so many hits. Returns the calls a second.
-async fn round(pair: &Pair, place: usize, keys: usize, used: Option<u32>) -> f64 {
-    let (next, end) = (Arc::new(AtomicUsize::new(0)), clock::now() + ROUND);
+/// Keys that are used before they are measured: which, and the hits of each.
+#[derive(Clone)]
+struct FirstUse {
+    keys: Range<usize>,
+    hits: u32,
+}
+
+/// Calls a service for a round, or for some keys once. Returns the calls a second.
+async fn round(pair: &Pair, place: usize, keys: usize, used: Option<FirstUse>) -> f64 {
+    let first = used.as_ref().map_or(0, |used| used.keys.start);
+    let (next, end) = (Arc::new(AtomicUsize::new(first)), clock::now() + ROUND);
     let began = clock::now();
     let mut callers = tokio::task::JoinSet::new();
     let channel = match pair.is_grpc {
@@ -142,11 +156,12 @@ async fn round(pair: &Pair, place: usize, keys: usize, used: Option<u32>) -> f64
     };
     for _ in 0..CALLERS {
         let (next, address, channel) = (Arc::clone(&next), pair.addresses[place].clone(), channel.clone());
+        let used = used.clone();
         callers.spawn(async move {
-            let hits = used.unwrap_or(1);
+            let hits = used.as_ref().map_or(1, |used| used.hits);
             let go_on = || {
                 let number = next.fetch_add(1, Ordering::Relaxed);
-                let is_more = used.map_or_else(|| clock::now() < end, |_| number < keys);
+                let is_more = used.as_ref().map_or_else(|| clock::now() < end, |used| number < used.keys.end);
                 is_more.then(|| number.wrapping_mul(7_919) % keys)
             };
             match channel {
@@ -215,9 +230,27 @@ fn median(mut figures: Vec<f64>) -> f64 {
     figures[figures.len() / 2]
 }
 
+/// Uses every key, so that each has units. Returns whether that was done in time.
+async fn prepare(pair: &Pair, keys: usize, hits: u32) -> bool {
+    let began = clock::now();
+    for part in 1..=PARTS {
+        let keys_of_part = (part - 1) * keys / PARTS..part * keys / PARTS;
+        round(pair, 1, keys, Some(FirstUse { keys: keys_of_part, hits })).await;
+        let took = clock::now().since(began);
+        if took > TOLD {
+            eprintln!("{}: {} of {keys} keys used after {:.0?}", pair.name, part * keys / PARTS, took);
+        }
+        if took > LONGEST && part < PARTS {
+            return false;
+        }
+    }
+    true
+}
+
 async fn compare(pair: &Pair, keys: usize, used: u32, threads: &Threads) {
-    // Every key once, so that each has units.
-    round(pair, 1, keys, Some(used)).await;
+    if !prepare(pair, keys, used).await {
+        return println!("{:>8} {keys:>8} were not all used within {LONGEST:?}", pair.name);
+    }
     let mut rates: [Vec<f64>; 2] = Default::default();
     let mut spent: [[Vec<f64>; 3]; 2] = Default::default();
     let mut ratios = Vec::new();
