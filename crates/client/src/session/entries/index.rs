@@ -106,8 +106,8 @@ impl EntryIndex {
                 0 => {}
                 moved if self.are_many(moved) => self.sort_anew(mark),
                 _ => {
-                    for place in 0..before.len() {
-                        self.move_mark(mark, place, [before[place].get(mark), self.marks[place].get(mark)]);
+                    for (place, old) in before.iter().enumerate() {
+                        self.move_mark(mark, place, [old.get(mark), self.marks[place].get(mark)]);
                     }
                 }
             }
