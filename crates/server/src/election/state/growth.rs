@@ -144,7 +144,7 @@ impl State {
 pub(super) fn decode(text: &str, node: &str) -> Result<(State, Clock), BadState> {
     let seal = text.find(&format!("\n{SEAL}")).ok_or_else(|| damaged("it is cut off"))? + 1;
     let (line, mut rest) = text[seal..].split_once('\n').ok_or_else(|| damaged("it is cut off"))?;
-    let hash = blake3::hash(text[..seal].as_bytes()).to_hex();
+    let hash = blake3::hash(&text.as_bytes()[..seal]).to_hex();
     if line.strip_prefix(SEAL) != Some(hash.as_str()) {
         return Err(damaged(&format!("its first part ends with {line:?}, and not \"{SEAL}{hash}\"")));
     }
