@@ -37,6 +37,42 @@ pub enum DriverRule {
     RevokedOrEnded,
 }
 
+/// Rules of holders and grantors for which a mind has asked. Whatever never asks for a rule goes on without it as it does with it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct AskedRules {
+    holder: u64,
+    grantor: u128,
+}
+
+// === impl AskedRules ===
+
+impl AskedRules {
+    /// Those that minds of this thread have asked for since this was last called.
+    #[must_use]
+    pub fn take() -> AskedRules {
+        AskedRules {
+            holder: lessor_client::internals::mutation::take_asked(),
+            grantor: lessor_server::mutation::take_asked(),
+        }
+    }
+
+    /// These and the others.
+    #[must_use]
+    pub fn and(self, other: AskedRules) -> AskedRules {
+        AskedRules { holder: self.holder | other.holder, grantor: self.grantor | other.grantor }
+    }
+
+    /// Whether that one is among them. Of those of elections, of followers and of drivers nothing is known.
+    #[must_use]
+    pub fn has(self, mutation: Mutation) -> bool {
+        match mutation {
+            Mutation::Holder(rule) => self.holder & 1 << rule as u32 != 0,
+            Mutation::Grantor(rule) => self.grantor & 1 << rule as u32 != 0,
+            Mutation::Election(_) | Mutation::Follower(_) | Mutation::Driver(_) => true,
+        }
+    }
+}
+
 // === impl DriverRule ===
 
 impl DriverRule {

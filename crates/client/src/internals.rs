@@ -86,6 +86,8 @@ pub mod limiter {
 
 /// Rules of a holder that a test can take out.
 pub mod mutation {
+    #[cfg(feature = "mutations")]
+    pub use crate::mutation::take_asked;
     pub use crate::mutation::{HolderRule, HolderRules};
 }
 

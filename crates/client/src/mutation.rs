@@ -48,6 +48,18 @@ pub enum HolderRule {
     JobsSaidAgain,
 }
 
+#[cfg(feature = "mutations")]
+thread_local! {
+    static ASKED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// Takes the rules that this thread has asked for since they were last taken: a bit for each, by its number.
+#[cfg(feature = "mutations")]
+#[must_use]
+pub fn take_asked() -> u64 {
+    ASKED.take()
+}
+
 // === impl HolderRule ===
 
 impl HolderRule {
@@ -86,7 +98,10 @@ impl HolderRules {
     /// Whether that one is kept.
     pub(crate) fn keep(self, rule: HolderRule) -> bool {
         #[cfg(feature = "mutations")]
-        return self.without != Some(rule);
+        {
+            ASKED.set(ASKED.get() | 1 << rule as u32);
+            self.without != Some(rule)
+        }
         #[cfg(not(feature = "mutations"))]
         {
             let _ = rule;

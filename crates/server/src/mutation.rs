@@ -201,6 +201,18 @@ pub enum Rule {
     UnitsToldOnce,
 }
 
+#[cfg(feature = "mutations")]
+thread_local! {
+    static ASKED: std::cell::Cell<u128> = const { std::cell::Cell::new(0) };
+}
+
+/// Takes the rules of grantors that this thread has asked for since they were last taken: a bit for each, by its number.
+#[cfg(feature = "mutations")]
+#[must_use]
+pub fn take_asked() -> u128 {
+    ASKED.take()
+}
+
 // === impl Rule ===
 
 impl Rule {
@@ -324,7 +336,10 @@ impl Rules {
     /// Whether that one of a grantor is kept.
     pub(crate) fn keep(self, rule: Rule) -> bool {
         #[cfg(feature = "mutations")]
-        return self.without != Some(rule);
+        {
+            ASKED.set(ASKED.get() | 1 << rule as u32);
+            self.without != Some(rule)
+        }
         #[cfg(not(feature = "mutations"))]
         {
             let _ = rule;

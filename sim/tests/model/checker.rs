@@ -2,8 +2,12 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+#[cfg(feature = "mutations")]
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+#[cfg(feature = "mutations")]
+use lessor_sim::mutation::AskedRules;
 use stateright::{Model, Property};
 
 use super::bounds::{Bounds, CAPACITY, TICK};
@@ -51,14 +55,32 @@ pub(crate) struct Simulation {
     /// The facts that any step so far has reached. A property that holds `sometimes` asks this, because what a step
     /// shows cannot always be seen in the state after it.
     pub(crate) facts: AtomicU32,
+    /// The rules for which any step so far has asked.
+    #[cfg(feature = "mutations")]
+    asked: Mutex<AskedRules>,
 }
 
 // === impl Simulation ===
 
 impl Simulation {
     pub(crate) fn new(bounds: Bounds) -> Simulation {
-        Simulation { bounds, facts: AtomicU32::new(0) }
+        Simulation {
+            bounds,
+            facts: AtomicU32::new(0),
+            #[cfg(feature = "mutations")]
+            asked: Mutex::default(),
+        }
     }
+
+    /// Notes the rules for which this thread has asked.
+    #[cfg(feature = "mutations")]
+    fn note_asked(&self) {
+        let mut asked = self.asked.lock().expect("nobody panics here");
+        *asked = asked.and(AskedRules::take());
+    }
+
+    #[cfg(not(feature = "mutations"))]
+    fn note_asked(&self) {}
 
     fn act(&self, world: &mut World, step: &Step) {
         match *step {
@@ -113,7 +135,9 @@ impl Model for Simulation {
             world.seal();
             world
         });
-        worlds.collect()
+        let worlds = worlds.collect();
+        self.note_asked();
+        worlds
     }
 
     fn actions(&self, world: &World, steps: &mut Vec<Step>) {
@@ -131,9 +155,11 @@ impl Model for Simulation {
         if catch_unwind(AssertUnwindSafe(|| self.act(&mut world, &step))).is_err() {
             world = before.clone();
             world.panicked();
+            self.note_asked();
             return Some(world);
         }
         world.judge(before);
+        self.note_asked();
         self.facts.fetch_or(world.facts, Ordering::Relaxed);
         world.seal();
         Some(world)
@@ -287,6 +313,9 @@ pub(crate) struct Found {
     /// Whether every state within the bounds was seen.
     pub(crate) exhausted: bool,
     pub(crate) facts: u32,
+    /// The rules for which anything has asked.
+    #[cfg(feature = "mutations")]
+    pub(crate) asked: AskedRules,
     /// The shortest way to a broken rule, as a story.
     pub(crate) broken: Option<Story>,
 }
@@ -328,6 +357,8 @@ pub(crate) fn explore(bounds: &Bounds, most: usize) -> Found {
         depth: checker.max_depth(),
         exhausted: broken.is_none() && checker.state_count() < most,
         facts: checker.model().facts.load(Ordering::Relaxed),
+        #[cfg(feature = "mutations")]
+        asked: *checker.model().asked.lock().expect("nobody panics there"),
         broken,
     }
 }
