@@ -19,7 +19,7 @@ mod model {
     pub(crate) mod world;
 }
 
-use model::checker::explore;
+use model::checker::{explore, explore_once};
 use model::configurations::{Configuration, Size, late_release, late_report, streams, trees, unary};
 
 #[test]
@@ -61,24 +61,26 @@ fn the_small_bounds_notice_some_rules_that_are_taken_out_and_no_others() {
         let times = all.iter().filter(|taken| taken.mutation == mutation).count();
         assert_eq!(times, 1, "{mutation:?} is in the tables {times} times");
     }
-    let mut wholes = model::mutations::Wholes::default();
     for taken in all {
-        look_for(&taken, &mut wholes);
+        look_for(&taken);
     }
     if size() == Size::Large {
         for taken in model::mutations::not_noticed_anywhere() {
-            look_for(&taken, &mut wholes);
+            look_for(&taken);
         }
     }
 }
 
 #[cfg(feature = "mutations")]
-fn look_for(taken: &model::mutations::Taken, wholes: &mut model::mutations::Wholes) {
+fn look_for(taken: &model::mutations::Taken) {
     let mutation = format!("{:?}", taken.mutation);
-    let Some(found) = taken.explore(wholes) else {
+    let Some(found) = taken.explore() else {
         return println!("{mutation:32} {:36} never asked for", taken.bounds.name);
     };
-    assert!(!taken.noticed || found.asked.has(taken.mutation), "{mutation} is noticed and was never asked for");
+    assert!(
+        !taken.noticed || found.asked.has(taken.mutation),
+        "{mutation} is noticed and was never asked for"
+    );
     let promise = match taken.noticed && size() == Size::Large {
         true => taken.explore_promise().steps(),
         false => String::new(),
@@ -92,7 +94,7 @@ fn look_for(taken: &model::mutations::Taken, wholes: &mut model::mutations::Whol
 
 fn check(configurations: &[Configuration]) {
     for Configuration { bounds, reached } in configurations {
-        let found = explore(bounds, most(size()));
+        let found = explore_once(bounds, most(size()));
         println!("{}", found.line(bounds.name));
         if let Some(story) = &found.broken {
             panic!("{}: {story}", bounds.name);

@@ -1,10 +1,10 @@
 //! The steps that can follow a state, and the model that a checker explores.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-#[cfg(feature = "mutations")]
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 #[cfg(feature = "mutations")]
 use lessor_sim::mutation::AskedRules;
@@ -361,6 +361,14 @@ pub(crate) fn explore(bounds: &Bounds, most: usize) -> Found {
         asked: *checker.model().asked.lock().expect("nobody panics there"),
         broken,
     }
+}
+
+/// The same, which tests of the same bounds do once between them.
+pub(crate) fn explore_once(bounds: &Bounds, most: usize) -> Arc<Found> {
+    static FOUND: Mutex<BTreeMap<String, Arc<OnceLock<Arc<Found>>>>> = Mutex::new(BTreeMap::new());
+    let key = format!("{bounds:?} {most}");
+    let found = Arc::clone(FOUND.lock().expect("nobody panics here").entry(key).or_default());
+    Arc::clone(found.get_or_init(|| Arc::new(explore(bounds, most))))
 }
 
 /// Tells what a step does in a state, in words.

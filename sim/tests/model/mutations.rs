@@ -9,8 +9,6 @@
 //! `LESSOR_MODEL=large` looks for what is not noticed in all small configurations, and tells how far the promise itself is
 //! away; that takes minutes.
 
-use std::collections::BTreeMap;
-
 use lessor_sim::mutation::GrantorRule::{
     AckBySeq, AllSaidFirst, AnewReplaces, ClaimFromOrigin, ClaimInLine, ClaimInSteps, ClaimLate,
     ClaimNumbered, ClaimWritten, ClaimedOnce, ClaimsLimited, CoveredLease, CreditAtAck, DomainAck,
@@ -34,7 +32,7 @@ use lessor_sim::mutation::HolderRule::{
 use lessor_sim::mutation::Mutation::{self, Grantor, Holder};
 
 use super::bounds::Bounds;
-use super::checker::{Found, explore};
+use super::checker::{Found, explore, explore_once};
 use super::configurations::{Configuration, Size, streams, trees, unary};
 
 /// A rule taken out.
@@ -46,10 +44,6 @@ pub(crate) struct Taken {
     /// Whether that is noticed within these bounds.
     pub(crate) noticed: bool,
 }
-
-/// What was explored with all rules, by the names of the bounds.
-#[derive(Default)]
-pub(crate) struct Wholes(BTreeMap<&'static str, Found>);
 
 /// Where exploring stops: no small configuration is as large.
 const MOST: usize = 400_000;
@@ -225,16 +219,6 @@ fn small() -> Vec<Configuration> {
     [unary(size), streams(size), trees(size)].into_iter().flatten().collect()
 }
 
-// === impl Wholes ===
-
-impl Wholes {
-    /// What is there with all rules where that one was taken out.
-    fn of(&mut self, taken: &Taken) -> &Found {
-        let whole = || explore(&Bounds { mutation: None, ..taken.bounds.clone() }, MOST);
-        self.0.entry(taken.bounds.name).or_insert_with(whole)
-    }
-}
-
 // === impl Taken ===
 
 impl Taken {
@@ -248,9 +232,9 @@ impl Taken {
     }
 
     /// The way to any broken rule, unless nothing ever asks for this one.
-    pub(crate) fn explore(&self, wholes: &mut Wholes) -> Option<Found> {
+    pub(crate) fn explore(&self) -> Option<Found> {
         if !self.noticed {
-            let whole = wholes.of(self);
+            let whole = explore_once(&Bounds { mutation: None, ..self.bounds.clone() }, MOST);
             assert!(whole.exhausted, "{}: {whole:?}", self.bounds.name);
             if !whole.asked.has(self.mutation) {
                 return None;
