@@ -10,6 +10,7 @@ mod counters;
 mod current_call;
 mod domains;
 mod doubt;
+mod ends;
 mod explain;
 mod floors;
 mod heartbeats;
@@ -165,6 +166,7 @@ impl Node {
         caller: Option<ConnectionMark>,
         ask: &Ask,
     ) -> Result<Answer, Refusal> {
+        self.finish_ends(now, ask.kind, &ask.holder);
         self.current_call.begin(caller);
         let held_back = self.held_back(now, ask);
         if held_back.is_some() {

@@ -51,6 +51,8 @@ pub(crate) struct Peers {
     peers: PeerTable<Stream>,
     /// Places of streams that have ended.
     free: Vec<u32>,
+    /// Those that were ever taken.
+    places: u32,
     /// The streams of nodes.
     nodes: BTreeSet<Peer>,
     /// Streams with something to send that take it, the oldest first; and some that have ended since.
@@ -118,7 +120,10 @@ impl Peers {
 
     pub(crate) fn open(&mut self, hello: Hello) -> Peer {
         self.last += 1;
-        let place = self.free.pop().unwrap_or_else(|| u32::try_from(self.peers.len()).unwrap_or(u32::MAX));
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places += 1;
+            self.places - 1
+        });
         let peer = Peer::new(self.last, place);
         let stream = Stream {
             hello,
@@ -173,11 +178,15 @@ impl Peers {
     /// The other end is gone.
     pub(crate) fn remove(&mut self, peer: Peer) -> Option<Stream> {
         let stream = self.peers.remove(peer)?;
-        self.free.push(peer.place());
         self.nodes.remove(&peer);
         self.waiting -= usize::from(stream.is_awaited);
         self.older -= usize::from(!stream.hello.features.is_current());
         Some(stream)
+    }
+
+    /// Nothing is left of a stream that has ended: another one may have its place.
+    pub(crate) fn leave_place(&mut self, peer: Peer) {
+        self.free.push(peer.place());
     }
 
     /// The stream is dropped by this end.
@@ -384,4 +393,26 @@ impl Queue {
 pub(crate) struct PutOff {
     pub(crate) resources: Vec<ResourceId>,
     pub(crate) heartbeat: Option<Beat>,
+}
+
+#[cfg(test)]
+mod tests {
+    use lessor_proto::Incarnation;
+
+    use super::*;
+
+    #[test]
+    fn a_place_is_another_streams_when_nothing_is_left_of_the_one_before() {
+        let mut peers = Peers::default();
+        let open = |peers: &mut Peers, name: &str| {
+            peers.open(Hello::new(HolderKind::Client, ClientId::new(name, 16).unwrap(), Incarnation(1)))
+        };
+        let (first, second) = (open(&mut peers, "a"), open(&mut peers, "b"));
+        peers.remove(first).unwrap();
+        let third = open(&mut peers, "c");
+        assert_eq!([first, second, third].map(Peer::place), [0, 1, 2]);
+        peers.leave_place(first);
+        assert_eq!(open(&mut peers, "d").place(), first.place());
+        assert_eq!(open(&mut peers, "e").place(), 3);
+    }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use lessor_proto::message::{Hello, HolderKind};
 use lessor_proto::{ClientId, Incarnation, ResourceId, Time};
 
+use super::ends::EndedStream;
 use super::heartbeats::Heartbeats;
 use super::line::WorkLine;
 use super::looks::Lookers;
@@ -32,6 +33,8 @@ pub(super) struct HolderStreams {
     pub(super) lookers: Lookers,
     /// Those that have to be looked at because overrides have changed, each with the resource that was looked at last.
     pub(super) sweep: WorkLine<(Peer, Option<ResourceId>)>,
+    /// Those that have ended, of which there is something left to be done.
+    pub(super) ended: WorkLine<EndedStream>,
     /// The jobs of resources for which somebody has waited.
     pub(super) jobs: BTreeMap<ResourceId, JobBoard>,
     /// The resources of whose jobs there is more to say.
@@ -52,6 +55,7 @@ impl HolderStreams {
             waiting: Waiting::default(),
             lookers: Lookers::default(),
             sweep: WorkLine::default(),
+            ended: WorkLine::default(),
             jobs: BTreeMap::new(),
             job_words: WorkLine::default(),
         }
@@ -86,11 +90,13 @@ impl HolderStreams {
             || self.resuming.is_any()
             || self.job_words.is_any()
             || self.sweep.is_any()
+            || self.ended.is_any()
     }
 
     pub(super) fn next_deadline(&self) -> Option<Time> {
         let (waiting, heartbeats) = (self.waiting.next_deadline(), self.heartbeats.next_deadline());
         let (resuming, job_words) = (self.resuming.next_deadline(), self.job_words.next_deadline());
-        earliest([waiting, heartbeats, resuming, job_words, self.sweep.next_deadline()])
+        let (sweep, ended) = (self.sweep.next_deadline(), self.ended.next_deadline());
+        earliest([waiting, heartbeats, resuming, job_words, sweep, ended])
     }
 }

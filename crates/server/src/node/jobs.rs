@@ -49,8 +49,11 @@ impl Node {
     pub(super) fn forget_job_party<'a>(
         &mut self,
         peer: Peer,
-        resources: impl IntoIterator<Item = &'a ResourceId>,
+        resources: impl Iterator<Item = &'a ResourceId>,
     ) {
+        if self.streams.jobs.is_empty() {
+            return;
+        }
         for id in resources {
             let board = self.streams.jobs.get_mut(id);
             if board.is_some_and(|board| board.leave(JobParty::Below(peer))) {

@@ -37,6 +37,12 @@ impl<T> WorkLine<T> {
         self.line.pop_front()
     }
 
+    /// Takes the first one off of which that is true.
+    pub(super) fn take(&mut self, is_it: impl FnMut(&T) -> bool) -> Option<T> {
+        let place = self.line.iter().position(is_it)?;
+        self.line.remove(place)
+    }
+
     /// Whether there is one to go on with.
     pub(super) fn is_any(&self) -> bool {
         !self.line.is_empty()

@@ -6,6 +6,7 @@ use lessor_proto::message::{
 use lessor_proto::{ReportId, ResourceId, Time};
 
 use super::Node;
+use super::ends::EndedStream;
 use super::parent::Above;
 use super::resources::Surroundings;
 use super::waiting::Wait;
@@ -27,6 +28,7 @@ impl Node {
 
     /// Somebody has opened a stream. Another one of the same life of the same holder is dropped.
     pub fn connect(&mut self, now: Time, hello: Hello) -> Peer {
+        self.finish_ends(now, hello.kind, &hello.holder);
         let (peer, before) = self.streams.open(hello.clone());
         self.note_opened(now, peer, &hello);
         self.sharing.note(now, DomainEvent::Opened { peer, hello });
@@ -69,10 +71,7 @@ impl Node {
                 self.on_view(now, peer, part);
                 true
             }
-            Up::Bye => {
-                self.on_bye(now, peer);
-                false
-            }
+            Up::Bye => return self.on_bye(now, peer),
         };
         if !goes_on {
             self.drop_stream(now, peer);
@@ -99,7 +98,7 @@ impl Node {
     /// A stream has ended. What was granted on it stays charged.
     pub fn disconnect(&mut self, now: Time, peer: Peer) {
         if let Some(stream) = self.streams.peers.remove(peer) {
-            self.forget_stream(now, peer, &stream);
+            self.forget_stream(now, peer, stream, false);
         }
     }
 
@@ -118,7 +117,11 @@ impl Node {
     pub fn look_next(&mut self, now: Time) {
         let is_else_due = self.resources.next_due(now).is_some() || self.streams.heartbeats.is_due(now);
         let is_more_due = is_else_due || self.streams.resuming.is_any();
-        if self.streams.job_words.take_turn(is_more_due || self.streams.sweep.is_any()) {
+        let is_most_due = is_more_due || self.streams.sweep.is_any();
+        if self.streams.ended.take_turn(is_most_due || self.streams.job_words.is_any()) {
+            return self.work_ends(now);
+        }
+        if self.streams.job_words.take_turn(is_most_due) {
             return self.work_jobs(now);
         }
         if self.streams.sweep.take_turn(is_more_due) {
@@ -317,7 +320,7 @@ impl Node {
         self.streams.waiting.forget(peer, Some(&resources));
         let event = DomainEvent::Released { peer, resources: resources.clone() };
         self.sharing.note(now, event);
-        self.forget_job_party(peer, &resources);
+        self.forget_job_party(peer, resources.iter());
         let Some(stream) = self.streams.peers.get_mut(peer) else { return };
         for id in &resources {
             stream.attached.remove(id);
@@ -344,29 +347,29 @@ impl Node {
         });
     }
 
+    /// The holder at the other end gives all back, and ends the stream.
     fn on_bye(&mut self, now: Time, peer: Peer) {
-        let resources = self.streams.peers.get(peer).map(|stream| stream.attached.iter().cloned().collect());
-        self.give_back(now, peer, None, resources.unwrap_or_default());
+        let Some(stream) = self.streams.peers.close(peer) else { return };
+        let resources = stream.attached.iter().cloned().collect();
+        self.sharing.note(now, DomainEvent::Released { peer, resources });
+        self.counters.tally.releases += 1;
+        self.forget_stream(now, peer, stream, true);
     }
 
     /// This end ends the stream.
     pub(super) fn drop_stream(&mut self, now: Time, peer: Peer) {
         if let Some(stream) = self.streams.peers.close(peer) {
-            self.forget_stream(now, peer, &stream);
+            self.forget_stream(now, peer, stream, false);
         }
     }
 
-    fn forget_stream(&mut self, now: Time, peer: Peer, stream: &Stream) {
-        self.streams.forget(peer, stream);
+    fn forget_stream(&mut self, now: Time, peer: Peer, stream: Stream, gives_back: bool) {
+        self.streams.forget(peer, &stream);
         self.sharing.note(now, DomainEvent::Closed { peer });
         self.note_closed(now, peer, stream.hello.kind);
         self.forget_job_party(peer, stream.attached.iter());
-        for id in stream.attached.iter() {
-            self.with_unsaid(id, |resource, _| {
-                resource.advance(now);
-                resource.detach(peer);
-            });
-        }
+        let leaver = gives_back.then_some(stream.hello);
+        self.work_end(now, EndedStream { peer, attached: stream.attached, leaver });
     }
 
     fn welcome(&self, now: Time) -> Welcome {

@@ -1,4 +1,4 @@
-//! The resources of one stream, in the order of their names.
+//! The resources of a stream: hardly ever more than a few, and of a door perhaps a hundred thousand.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -6,15 +6,16 @@ use std::ops::Bound;
 use lessor_proto::ResourceId;
 use smallvec::SmallVec;
 
-/// The most resources that lie in one piece, so that one more moves no more than that.
-const FEW: usize = 64;
-
 /// Resources in the order of their names: mostly a few.
 #[derive(Clone, Debug)]
 pub(crate) enum Attached {
+    /// Up to [`FEW`], which moves those that come after the one that is added or removed.
     Few(SmallVec<[ResourceId; 1]>),
     Many(BTreeSet<ResourceId>),
 }
+
+/// The most resources of a stream that are moved for one of them.
+const FEW: usize = 64;
 
 // === impl Attached ===
 
@@ -28,14 +29,17 @@ impl Attached {
     pub(crate) fn insert(&mut self, id: &ResourceId) {
         match self {
             Attached::Few(few) => {
-                if let Err(place) = few.binary_search(id) {
-                    few.insert(place, id.clone());
-                }
+                let Err(place) = few.binary_search(id) else { return };
+                few.insert(place, id.clone());
                 if few.len() > FEW {
-                    *self = Attached::Many(few.drain(..).collect());
+                    *self = Attached::Many(std::mem::take(few).into_iter().collect());
                 }
             }
-            Attached::Many(many) => _ = many.insert(id.clone()),
+            Attached::Many(many) => {
+                if !many.contains(id) {
+                    many.insert(id.clone());
+                }
+            }
         }
     }
 
@@ -46,7 +50,20 @@ impl Attached {
                     few.remove(place);
                 }
             }
-            Attached::Many(many) => _ = many.remove(id),
+            Attached::Many(many) => {
+                many.remove(id);
+                if many.is_empty() {
+                    *self = Attached::default();
+                }
+            }
+        }
+    }
+
+    /// Takes the first `most` of them out.
+    pub(crate) fn take_first(&mut self, most: usize) -> Vec<ResourceId> {
+        match self {
+            Attached::Few(few) => few.drain(..most.min(few.len())).collect(),
+            Attached::Many(many) => (0..most).map_while(|_| many.pop_first()).collect(),
         }
     }
 
@@ -73,21 +90,18 @@ impl Attached {
     }
 
     /// Those that come after `last`; absent: all.
-    pub(crate) fn after<'a>(
-        &'a self,
-        last: Option<&ResourceId>,
-    ) -> impl Iterator<Item = &'a ResourceId> + use<'a> {
+    pub(crate) fn after(&self, last: Option<&ResourceId>) -> impl Iterator<Item = &ResourceId> {
         let (few, many) = match self {
             Attached::Few(few) => {
                 let from = last.map_or(0, |last| few.partition_point(|id| id <= last));
-                (&few[from..], None)
+                (Some(&few[from..]), None)
             }
             Attached::Many(many) => {
                 let from = last.map_or(Bound::Unbounded, Bound::Excluded);
-                (&[][..], Some(many.range::<ResourceId, _>((from, Bound::Unbounded))))
+                (None, Some(many.range::<ResourceId, _>((from, Bound::Unbounded))))
             }
         };
-        few.iter().chain(many.into_iter().flatten())
+        few.into_iter().flatten().chain(many.into_iter().flatten())
     }
 }
 
@@ -96,27 +110,46 @@ mod tests {
     use super::*;
 
     fn name(number: usize) -> ResourceId {
-        ResourceId::new(format!("key-{:05}", number * 7_919 % 10_007), 256).unwrap()
+        ResourceId::new(format!("r{number:04}"), 16).unwrap()
+    }
+
+    fn names(attached: &Attached) -> Vec<ResourceId> {
+        attached.iter().cloned().collect()
     }
 
     #[test]
-    fn few_and_many_are_in_order_and_found() {
-        for count in [0, 1, FEW, FEW + 1, 1_000] {
-            let (mut attached, mut names) = (Attached::default(), Vec::new());
-            for number in 0..count {
-                attached.insert(&name(number));
-                attached.insert(&name(number));
-                names.push(name(number));
+    fn few_and_many_are_in_the_order_of_their_names() {
+        let (mut attached, mut expected) = (Attached::default(), BTreeSet::new());
+        for step in 0..4 * FEW {
+            // All numbers below 1,009 in an order of no meaning, and each third is taken out again.
+            let added = name(step * 601 % 1_009);
+            attached.insert(&added);
+            attached.insert(&added);
+            expected.insert(added.clone());
+            if step % 3 == 0 {
+                attached.remove(&added);
+                expected.remove(&added);
             }
-            names.sort();
-            assert!(attached.iter().eq(&names), "{count}");
-            assert_eq!((attached.len(), attached.is_empty()), (count, count == 0));
-            for (place, last) in names.iter().enumerate().step_by(37) {
-                assert!(attached.contains(last));
-                assert!(attached.after(Some(last)).eq(&names[place + 1..]), "{count} after {last}");
-            }
-            names.iter().step_by(2).for_each(|gone| attached.remove(gone));
-            assert!(attached.iter().eq(names.iter().skip(1).step_by(2)), "{count}");
+            let all: Vec<ResourceId> = expected.iter().cloned().collect();
+            assert_eq!((attached.len(), attached.contains(&added)), (all.len(), step % 3 != 0));
+            assert_eq!(names(&attached), all);
+            let middle = name(500);
+            let after: Vec<ResourceId> = attached.after(Some(&middle)).cloned().collect();
+            assert_eq!(after, expected.iter().filter(|id| **id > middle).cloned().collect::<Vec<_>>());
         }
+        let first: Vec<ResourceId> = expected.iter().take(10).cloned().collect();
+        assert_eq!(attached.take_first(10), first);
+        assert_eq!(attached.len(), expected.len() - 10);
+        attached.take_first(usize::MAX);
+        assert!(attached.is_empty());
+    }
+
+    #[test]
+    fn a_few_are_taken_in_parts_as_many_are() {
+        let mut attached = Attached::default();
+        (0..5).for_each(|number| attached.insert(&name(number)));
+        assert_eq!(attached.take_first(2), [name(0), name(1)]);
+        assert_eq!(attached.take_first(9), [name(2), name(3), name(4)]);
+        assert!(attached.is_empty());
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use lessor_proto::message::{Band, Down, Hello, HolderKind, Report, StreamReport, Up};
+use lessor_proto::message::{Ask, Band, Down, Hello, HolderKind, Report, StreamReport, Up};
 use lessor_proto::{Amount, Epoch, Incarnation, ReportId, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, Peer, StatusQuery};
 use lessor_server::repository::Template;
@@ -15,6 +15,8 @@ const MANY: usize = 5_000;
 /// More resources than are looked at in one slice, and one whose name comes after all of theirs.
 const FIRST: usize = 300;
 const LAST: usize = 999;
+/// The slices of the stream that holds much, less the first.
+const SLICES: usize = (MANY - 1) / 256;
 /// The time for which a slow reader takes nothing.
 const MOMENT: Duration = Duration::from_millis(200);
 const LEASE: Duration = Duration::from_secs(60);
@@ -64,6 +66,11 @@ impl Hall {
         let renew_all = reports.is_empty();
         let report = StreamReport { id: ReportId(id), target_epoch: None, renew_all, reports };
         self.node.receive(self.now, peer, Up::Report(report));
+    }
+
+    fn give_back(&mut self, peer: Peer, resource: usize) {
+        let resources = vec![ResourceId::new(format!("r{resource}"), 256).expect("a name")];
+        self.node.receive(self.now, peer, Up::Release { id: ReportId(2), resources });
     }
 
     fn beat(&mut self, peer: Peer, id: u64) {
@@ -261,4 +268,72 @@ fn what_is_put_off_of_the_first_names_again_and_again_keeps_neither_the_last_nor
     }
     assert!(is_told, "the last name");
     assert!(is_renewed, "the heartbeat");
+}
+
+#[test]
+fn a_stream_that_held_much_ends_in_slices_and_nobody_is_granted_anything_on_it() {
+    let mut hall = Hall::new();
+    let (small, large) = (hall.stream("small", MANY, 60.0), hall.stream("large", MANY, 60.0));
+    assert_eq!(hall.leased(LAST), Amount::from_units(100));
+
+    // It is short of 20 when it ends, and there is room for that then.
+    hall.node.disconnect(hall.now, large);
+    hall.give_back(small, LAST);
+    let looks = hall.looks;
+    let said = hall.all();
+    assert!(said.iter().all(|&(peer, _)| peer == small), "{said:?}");
+    assert!(hall.looks - looks >= SLICES, "{} looks", hall.looks - looks);
+    hall.wait(LEASE - Duration::from_secs(1));
+    assert_eq!(hall.leased(LAST), Amount::from_units(40));
+    hall.wait(Duration::from_secs(10));
+    assert_eq!(hall.leased(LAST), Amount::ZERO);
+}
+
+#[test]
+fn whoever_leaves_gives_all_back_in_slices() {
+    let mut hall = Hall::new();
+    let (large, small) = (hall.stream("large", MANY, 60.0), hall.stream("small", 0, 0.0));
+    hall.node.receive(hall.now, large, Up::Bye);
+    assert_eq!((hall.leased(0), hall.leased(LAST)), (Amount::ZERO, Amount::from_units(60)));
+    // Somebody else is heard in the middle, and is granted what is free.
+    hall.report(small, 2, vec![wants(LAST, 100.0)]);
+    assert_eq!(hall.leased(LAST), Amount::from_units(100));
+    let looks = hall.looks;
+    hall.all();
+    assert!(hall.looks - looks >= SLICES, "{} looks", hall.looks - looks);
+    for resource in (0..MANY).step_by(97) {
+        assert_eq!(hall.leased(resource), Amount::ZERO, "r{resource}");
+    }
+    hall.wait(Duration::from_secs(1));
+    assert_eq!(hall.leased(LAST), Amount::from_units(100));
+}
+
+#[test]
+fn what_one_is_granted_who_has_left_and_comes_back_is_not_given_back_with_the_rest() {
+    for is_polling in [false, true] {
+        let mut hall = Hall::new();
+        let large = hall.stream("large", MANY, 60.0);
+        hall.node.receive(hall.now, large, Up::Bye);
+        let report = wants(LAST, 70.0);
+        if is_polling {
+            let ask = Ask {
+                kind: HolderKind::Client,
+                holder: client("large"),
+                incarnation: Some(Incarnation(7)),
+                report_id: Some(ReportId(9)),
+                target_epoch: None,
+                line: None,
+                reports: vec![report],
+            };
+            let answer = hall.node.ask(hall.now, &ask).expect("it is granted");
+            assert_eq!(answer.grants.len(), 1);
+        } else {
+            let hello = Hello::new(HolderKind::Client, client("large"), Incarnation(7));
+            let peer = hall.node.connect(hall.now, hello);
+            hall.report(peer, 9, vec![report]);
+        }
+        hall.all();
+        assert_eq!(hall.leased(LAST), Amount::from_units(70), "polling: {is_polling}");
+        assert_eq!(hall.leased(FIRST), Amount::ZERO);
+    }
 }
