@@ -10,10 +10,11 @@
 //! ```
 //!
 //! Keys and values are those of [`record`](super::record). The file is written as a whole, and the last line seals all
-//! before it, so that a part of one, or of two, is not taken for a record. To a long one changes are [added](growth). `boot` says since which start of the machine
-//! its clock has gone on, and `clock_ns` what that clock showed: a server that reads both in the same start knows by its own
-//! clock how long ago everything was. `line` is drawn when the record begins: a node below another says it there, as all
-//! servers that go on from one record succeed each other.
+//! before it, so that a part of one, or of two, is not taken for a record. To a long one changes are added
+//! (`state/growth.rs`). `boot` says since which start of the machine its clock has gone on, and `clock_ns` what that
+//! clock showed: a server that reads both in the same start knows by its own clock how long ago everything was. `line` is
+//! drawn when the record begins: a node below another says it there, as all servers that go on from one record succeed
+//! each other.
 
 mod growth;
 
