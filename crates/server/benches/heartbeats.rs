@@ -1,5 +1,5 @@
-//! The work for heartbeats of streams that hold much: the processor time of one, and the longest time that the node is held up,
-//! which is the time of one call of it.
+//! The work for streams that hold much, for their heartbeats and for their ends: the processor time, and the longest time that the
+//! node is held up, which is the time of one call of it.
 //!
 //! `cargo bench -p lessor-server --bench heartbeats [-- RESOURCES...]`; it prints a line for each number of resources on one
 //! stream, which sends a hundred heartbeats in a row, as no client does.
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use lessor_proto::message::{Band, Down, Hello, HolderKind, Report, StreamReport, Up};
 use lessor_proto::{Amount, ClientId, Epoch, Incarnation, ReportId, ResourceId, Time};
-use lessor_server::node::{Node, NodeConfig, Output};
+use lessor_server::node::{Node, NodeConfig, Output, Peer};
 use lessor_server::repository::{Glob, Repository, Template};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -26,6 +26,13 @@ struct Served {
     renewals: usize,
 }
 
+/// The way in which a stream ends.
+#[derive(Clone, Copy)]
+enum End {
+    Breaks,
+    Leaves,
+}
+
 fn main() {
     let named: Vec<usize> = std::env::args().skip(1).filter_map(|arg| arg.parse().ok()).collect();
     let counts = if named.is_empty() { vec![1, 100, 1_000, 20_000] } else { named };
@@ -38,6 +45,14 @@ fn main() {
             served.total.as_secs_f64() * 1e3,
             served.longest.as_secs_f64() * 1e3,
         );
+        for (end, name) in [(End::Breaks, "the stream breaks"), (End::Leaves, "all is given back")] {
+            let ended = Served::ended(count, end);
+            println!(
+                "{count} resources: {name}, {:.2} ms, longest call {:.3} ms",
+                ended.total.as_secs_f64() * 1e3,
+                ended.longest.as_secs_f64() * 1e3,
+            );
+        }
     }
 }
 
@@ -50,14 +65,15 @@ fn thread_time() -> Duration {
 // === impl Served ===
 
 impl Served {
-    /// A stream of so many resources that has sent its heartbeats, each a hundredth of a second after the one before.
-    fn beaten(count: usize) -> Served {
+    /// A stream of so many resources, each of which it has been granted.
+    fn holding(count: usize) -> (Served, Peer) {
         let template = Template {
             learning: Duration::ZERO,
             ..Template::new(Glob::new("*").expect("a glob"), Amount::from_units(100))
         };
         let repository = Repository::new(vec![template]).expect("it holds together");
-        let mut node = Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), repository);
+        let config = NodeConfig { resources_per_stream: count, ..NodeConfig::new("root", Epoch(1)) };
+        let mut node = Node::new(Time::ZERO, config, repository);
         let holder = ClientId::new("greedy", 256).expect("a name");
         let hello = Hello::new(HolderKind::Client, holder, Incarnation(1));
         let peer = node.connect(Time::ZERO, hello);
@@ -77,6 +93,23 @@ impl Served {
         let mut served = Served { now: Time::ZERO, node, total, longest, renewals: 0 };
         served.all();
         (served.total, served.longest, served.renewals) = Default::default();
+        (served, peer)
+    }
+
+    /// One that has ended.
+    fn ended(count: usize, end: End) -> Served {
+        let (mut served, peer) = Served::holding(count);
+        served.call(|node, now| match end {
+            End::Breaks => node.disconnect(now, peer),
+            End::Leaves => node.receive(now, peer, Up::Bye),
+        });
+        served.all();
+        served
+    }
+
+    /// One that has sent its heartbeats, each a hundredth of a second after the one before.
+    fn beaten(count: usize) -> Served {
+        let (mut served, peer) = Served::holding(count);
         for id in 2..ROW + 2 {
             served.now += Duration::from_millis(10);
             let beat =

@@ -111,17 +111,16 @@ impl Entries {
 
     /// Changes each entry. The marks of all are noted together after that, as moving each by itself takes longer.
     pub(super) fn each(&mut self, mut change: impl FnMut(&mut Entry)) {
-        let mut marks = Vec::with_capacity(if self.index.is_some() { self.slots.len() } else { 0 });
+        let (is_indexed, mut marks) = (self.index.is_some(), Vec::new());
         for place in 0..self.slots.len() {
             self.touch(place);
-            let slot = self.slots[place].as_mut();
-            let noted = slot.map_or(Marks::NONE, |slot| {
+            let mut slot = self.slots[place].as_mut();
+            if let Some(slot) = &mut slot {
                 looked_at();
                 change(&mut slot.entry);
-                if self.index.is_some() { Marks::of(&slot.entry) } else { Marks::NONE }
-            });
-            if self.index.is_some() {
-                marks.push(noted);
+            }
+            if is_indexed {
+                marks.push(slot.map_or(Marks::NONE, |slot| Marks::of(&slot.entry)));
             }
         }
         if let Some(index) = &mut self.index {

@@ -52,7 +52,7 @@ impl Node {
             Up::Hello(_) => false,
             Up::Report(report) => self.on_report(now, peer, report),
             Up::Release { id, resources } => {
-                self.give_back(now, peer, Some(id), resources);
+                self.give_back(now, peer, id, resources);
                 self.streams.peers.say(peer, Down::Released { id })
             }
             Up::Domains(report) => {
@@ -98,7 +98,8 @@ impl Node {
     /// A stream has ended. What was granted on it stays charged.
     pub fn disconnect(&mut self, now: Time, peer: Peer) {
         if let Some(stream) = self.streams.peers.remove(peer) {
-            self.forget_stream(now, peer, stream, false);
+            self.forget_stream(now, peer, &stream);
+            self.work_end(now, EndedStream { peer, attached: stream.attached, leaver: None });
         }
     }
 
@@ -316,7 +317,7 @@ impl Node {
         if is_revoked { Some(BoundBy::Recall) } else { held_back }
     }
 
-    fn give_back(&mut self, now: Time, peer: Peer, report_id: Option<ReportId>, resources: Vec<ResourceId>) {
+    fn give_back(&mut self, now: Time, peer: Peer, id: ReportId, resources: Vec<ResourceId>) {
         self.streams.waiting.forget(peer, Some(&resources));
         let event = DomainEvent::Released { peer, resources: resources.clone() };
         self.sharing.note(now, event);
@@ -329,7 +330,7 @@ impl Node {
         }
         let hello = &stream.hello;
         let (kind, line, incarnation) = (hello.kind, hello.line, Some(hello.incarnation));
-        let release = Release { holder: hello.holder.clone(), incarnation, report_id, resources };
+        let release = Release { holder: hello.holder.clone(), incarnation, report_id: Some(id), resources };
         self.release_as(now, kind, line, &release);
     }
 
@@ -353,23 +354,24 @@ impl Node {
         let resources = stream.attached.iter().cloned().collect();
         self.sharing.note(now, DomainEvent::Released { peer, resources });
         self.counters.tally.releases += 1;
-        self.forget_stream(now, peer, stream, true);
+        self.forget_stream(now, peer, &stream);
+        let leaver = Some(stream.hello);
+        self.work_end(now, EndedStream { peer, attached: stream.attached, leaver });
     }
 
     /// This end ends the stream.
     pub(super) fn drop_stream(&mut self, now: Time, peer: Peer) {
         if let Some(stream) = self.streams.peers.close(peer) {
-            self.forget_stream(now, peer, stream, false);
+            self.forget_stream(now, peer, &stream);
+            self.work_end(now, EndedStream { peer, attached: stream.attached, leaver: None });
         }
     }
 
-    fn forget_stream(&mut self, now: Time, peer: Peer, stream: Stream, gives_back: bool) {
-        self.streams.forget(peer, &stream);
+    fn forget_stream(&mut self, now: Time, peer: Peer, stream: &Stream) {
+        self.streams.forget(peer, stream);
         self.sharing.note(now, DomainEvent::Closed { peer });
         self.note_closed(now, peer, stream.hello.kind);
         self.forget_job_party(peer, stream.attached.iter());
-        let leaver = gives_back.then_some(stream.hello);
-        self.work_end(now, EndedStream { peer, attached: stream.attached, leaver });
     }
 
     fn welcome(&self, now: Time) -> Welcome {

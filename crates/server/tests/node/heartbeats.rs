@@ -79,8 +79,7 @@ impl Hall {
 
     /// A stream is answered something, and does not take it.
     fn stall(&mut self, peer: Peer) {
-        let resources = vec![ResourceId::new("r0", 256).expect("a name")];
-        self.node.receive(self.now, peer, Up::Release { id: ReportId(2), resources });
+        self.give_back(peer, 0);
         let answer = self.node.poll_said(self.now);
         assert!(matches!(answer, Some(Output::Send { peer: to, .. }) if to == peer), "{answer:?}");
     }
@@ -336,4 +335,31 @@ fn what_one_is_granted_who_has_left_and_comes_back_is_not_given_back_with_the_re
         assert_eq!(hall.leased(LAST), Amount::from_units(70), "polling: {is_polling}");
         assert_eq!(hall.leased(FIRST), Amount::ZERO);
     }
+}
+
+#[test]
+fn what_has_ended_is_cleaned_up_in_parts_as_at_once() {
+    let mut hall = Hall::new();
+    let (large, small) = (hall.stream("large", FIRST, 60.0), hall.stream("small", LAST, 60.0));
+    hall.node.disconnect(hall.now, large);
+    hall.give_back(small, LAST - 1);
+    hall.all();
+    let mut removed = [0; 3];
+    for (which, minutes) in [1, 30, 120].into_iter().enumerate() {
+        hall.now = Time::ZERO + Duration::from_secs(60 * minutes);
+        let mut whole = hall.node.clone();
+        whole.advance(hall.now);
+        let (mut after, mut parts) = (None, 0);
+        loop {
+            after = hall.node.advance_part(hall.now, after.as_ref(), 100);
+            parts += 1;
+            if after.is_none() {
+                break;
+            }
+        }
+        let all = |node: &Node| node.status(hall.now, &StatusQuery::default());
+        assert_eq!(format!("{:?}", all(&hall.node)), format!("{:?}", all(&whole)), "after {minutes} minutes");
+        removed[which] = parts;
+    }
+    assert_eq!(removed, [10, 10, 1], "parts, while there is something");
 }
