@@ -88,18 +88,22 @@ fn of_wire(corpus: &Path) -> Vec<Vec<u8>> {
     seeds
 }
 
-/// A state that says little, and one that says nearly everything.
+/// A state that says little, one that says nearly everything, and one to which something was added. Their seals are made anew.
 fn of_state() -> Vec<Vec<u8>> {
     let clock = Clock { boot: Some("b".to_owned()), at: Time::ZERO };
     let state = State::begin(NODE, 7, 1_790_000_000_000).encode(&clock);
     let (body, seal) = state.rsplit_once("blake3 ").expect("it is sealed");
-    let prefix = body.lines().last().and_then(|line| line.split_once("reign")).expect("the header is last").0;
+    let header = body.lines().last().expect("it has a header");
+    let prefix = header.split_once("reign").expect("the header is last").0;
     let marks = format!(
         "{prefix}mark/db\t1 millionths 100000000 kind rate rest 5 in_epoch 3 of_epoch 4 of_seq 5 token ab01\n\
          {prefix}mark/disk\t1 millionths 7 kind gauge\n{prefix}stop\t1 epoch 7 write 3 clock_ns 9\n\
          {prefix}earlier\t1 epoch 7 stopped 3 clock_ns 5 until_ns 9\n{prefix}cluster\t1 id 5 term 3\n"
     );
-    vec![state.clone().into_bytes(), format!("{body}{marks}blake3 {seal}").into_bytes()]
+    let whole = format!("{body}{marks}blake3 {seal}");
+    let added = format!("more 9 9\nboot b\nclock_ns 9\n{header}\n{prefix}mark/disk\nblake3 {seal}");
+    let grown = whole.replacen("state 1", "state 2", 1) + &added;
+    [state.clone(), whole, grown].map(String::into_bytes).into()
 }
 
 /// Values that stand at etcd, each after the number of its kind.

@@ -1,7 +1,7 @@
 //! The state directory of a server that is alone, and the journal of the epoch that writes it.
 
-use lessor_server::election::state::State;
-use lessor_server::record::Record;
+use lessor_server::election::state::{Clock, FileWrite, Growth, State};
+use lessor_server::record::{Record, RecordChange};
 
 use crate::disk::Disk;
 
@@ -13,14 +13,22 @@ pub(crate) struct Directory {
     pub(crate) boot: u32,
     /// The record that a successor would read, once the last write is done.
     pub(crate) stored: Record,
-    /// The text that is being written.
-    pub(crate) pending: Option<String>,
+    pub(crate) pending: Option<PendingWrite>,
+}
+
+/// A write of a file that is under way.
+#[derive(Debug)]
+pub(crate) struct PendingWrite {
+    pub(crate) write: FileWrite,
+    /// The record that stands there after it.
+    pub(crate) record: Record,
 }
 
 /// The state of its directory that an epoch has.
 #[derive(Debug)]
 pub(crate) struct Journal {
     pub(crate) state: State,
+    pub(crate) growth: Growth,
     /// The write that is under way, as the node calls it.
     pub(crate) ticket: Option<u64>,
 }
@@ -28,7 +36,13 @@ pub(crate) struct Journal {
 // === impl Journal ===
 
 impl Journal {
-    pub(crate) fn new(state: State) -> Journal {
-        Journal { state, ticket: None }
+    pub(crate) fn new(state: State, growth: Growth) -> Journal {
+        Journal { state, growth, ticket: None }
+    }
+
+    /// The write for `change`, which is taken up; absent: the last.
+    pub(crate) fn next(&mut self, change: Option<&RecordChange>, clock: &Clock) -> PendingWrite {
+        let write = self.growth.next(&self.state, change, clock);
+        PendingWrite { write, record: self.state.read().unwrap_or_default() }
     }
 }

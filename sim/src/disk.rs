@@ -27,7 +27,8 @@ pub struct Disk {
 #[derive(Clone, Debug)]
 struct Content {
     bytes: Vec<u8>,
-    synced: bool,
+    /// The bytes of it that are there after a loss of power.
+    synced: usize,
 }
 
 // === impl Disk ===
@@ -60,10 +61,10 @@ impl Disk {
             self.names = self.synced.clone();
         }
         self.synced = self.names.clone();
-        for content in self.files.values_mut().filter(|content| !content.synced) {
-            let kept = rng.index(content.bytes.len() + 1);
-            content.bytes.truncate(kept);
-            content.synced = true;
+        for content in self.files.values_mut().filter(|content| content.synced < content.bytes.len()) {
+            let lost = rng.index(content.bytes.len() - content.synced + 1);
+            content.bytes.truncate(content.synced + lost);
+            content.synced = content.bytes.len();
         }
         self.forget();
     }
@@ -78,7 +79,7 @@ impl Disk {
     /// A file has no bytes any more, which needs no room. Whether there is such a file.
     pub fn empty(&mut self, path: &Path) -> bool {
         let Some(file) = self.names.get(path).and_then(|file| self.files.get_mut(file)) else { return false };
-        *file = Content { bytes: Vec::new(), synced: true };
+        *file = Content { bytes: Vec::new(), synced: 0 };
         true
     }
 
@@ -102,26 +103,24 @@ impl Files for Disk {
         self.numbered += 1;
         self.names.insert(path.to_owned(), self.numbered);
         let bytes = if self.full { Vec::new() } else { bytes.to_vec() };
-        self.files.insert(self.numbered, Content { bytes, synced: false });
+        self.files.insert(self.numbered, Content { bytes, synced: 0 });
         if self.full { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 
     fn append(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         self.call()?;
         let file = self.names.get(path).ok_or(io::ErrorKind::NotFound)?;
-        if self.full {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
         let content = self.files.get_mut(file).ok_or(io::ErrorKind::NotFound)?;
-        content.bytes.extend_from_slice(bytes);
-        content.synced = false;
-        Ok(())
+        // As much as there is room for.
+        let taken = if self.full { bytes.len() / 2 } else { bytes.len() };
+        content.bytes.extend_from_slice(&bytes[..taken]);
+        if self.full { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 
     fn sync(&mut self, path: &Path) -> io::Result<()> {
         self.call()?;
         let file = self.names.get(path).ok_or(io::ErrorKind::NotFound)?;
-        self.files.entry(*file).and_modify(|content| content.synced = true);
+        self.files.entry(*file).and_modify(|content| content.synced = content.bytes.len());
         Ok(())
     }
 
@@ -142,7 +141,7 @@ impl Files for Disk {
 
 #[cfg(test)]
 mod tests {
-    use lessor_server::election::files::replace;
+    use lessor_server::election::files::{add, replace};
 
     use super::*;
 
@@ -182,6 +181,26 @@ mod tests {
         assert!(replace(&mut disk, Path::new(DIRECTORY), "state", b"two").is_err());
         assert_eq!(disk.read(path), Some(&b"one"[..]));
         assert!(disk.empty(path) && disk.read(path) == Some(&[][..]));
+    }
+
+    #[test]
+    fn of_what_is_added_a_part_may_be_there_and_all_before_it_is() {
+        let path = Path::new("d/state");
+        let mut kept = std::collections::BTreeSet::new();
+        for seed in 0..200 {
+            let mut disk = Disk::default();
+            replace(&mut disk, Path::new(DIRECTORY), "state", b"one").expect("there is room");
+            disk.leave(1);
+            assert!(add(&mut disk, Path::new(DIRECTORY), "state", b"two").is_err());
+            disk.lose_power(&mut Rng::new(seed));
+            kept.insert(disk.read(path).expect("it is there").to_vec());
+        }
+        assert!(kept.iter().eq([&b"one"[..], b"onet", b"onetw", b"onetwo"]), "{kept:?}");
+        let mut disk = Disk::default();
+        replace(&mut disk, Path::new(DIRECTORY), "state", b"one").expect("there is room");
+        disk.set_full(true);
+        assert!(add(&mut disk, Path::new(DIRECTORY), "state", b"two").is_err());
+        assert_eq!(disk.read(path), Some(&b"onet"[..]));
     }
 
     #[test]

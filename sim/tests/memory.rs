@@ -33,9 +33,13 @@ fn watched(sim: &mut Simulation, seconds: u64) -> Range {
 
 /// A root and two leaves with three clients each, who want `wants` of 60 each, and a state directory for each server.
 fn sim(wants: f64) -> Simulation {
+    sim_on(DiskPlan::default(), wants)
+}
+
+fn sim_on(disk: DiskPlan, wants: f64) -> Simulation {
     let mut plan = SimulationPlan::tree(&[2], 3, 60.0, wants);
     plan.election = Election::Alone;
-    plan.memory = Memory { disk: Some(DiskPlan::default()), etcd: Some(EtcdPlan::default()) };
+    plan.memory = Memory { disk: Some(disk), etcd: Some(EtcdPlan::default()) };
     let mut sim = Simulation::new(3, &plan);
     sim.pass(Duration::from_secs(90)).unwrap();
     assert!(sim.total_believed(0) > 59_000_000 || wants < 10.0);
@@ -44,8 +48,8 @@ fn sim(wants: f64) -> Simulation {
 
 #[test]
 fn whoever_comes_back_with_its_memory_takes_nothing_away_and_gives_nobody_more() {
-    for site in [0, 1] {
-        let mut sim = sim(20.0);
+    for (site, grows) in [(0, false), (1, false), (0, true), (1, true)] {
+        let mut sim = sim_on(DiskPlan { grows, ..DiskPlan::default() }, 20.0);
         assert!(sim.lose_leader(site));
         let Range { least, most } = watched(&mut sim, 30);
         assert!(sim.is_led(site) && least > 59_000_000 && most <= 60_000_000, "{site}: {least} to {most}");
@@ -66,14 +70,16 @@ fn what_was_never_out_is_there_at_once_for_those_who_come_to_want_it() {
 
 #[test]
 fn after_a_loss_of_power_holders_live_on_their_leases_and_get_them_again() {
-    let mut sim = sim(20.0);
-    assert!(sim.lose_power_of(0, Duration::from_secs(1)));
-    let Range { least, most } = watched(&mut sim, 30);
-    assert!(least > 59_000_000 && most <= 60_000_000, "{least} to {most}");
-    // Whoever showed what it had cannot be believed: it ends, and is granted anew.
-    let Range { most, .. } = watched(&mut sim, 120);
-    assert!(most <= 60_000_000, "{most}");
-    sim.judge().unwrap();
+    for grows in [false, true] {
+        let mut sim = sim_on(DiskPlan { grows, ..DiskPlan::default() }, 20.0);
+        assert!(sim.lose_power_of(0, Duration::from_secs(1)));
+        let Range { least, most } = watched(&mut sim, 30);
+        assert!(least > 59_000_000 && most <= 60_000_000, "{least} to {most}");
+        // Whoever showed what it had cannot be believed: it ends, and is granted anew.
+        let Range { most, .. } = watched(&mut sim, 120);
+        assert!(most <= 60_000_000, "{most}");
+        sim.judge().unwrap();
+    }
 }
 
 #[test]

@@ -89,6 +89,25 @@ fn no_simulation_of_limits_on_windows_breaks_a_rule() {
 }
 
 #[test]
+fn no_simulation_in_which_changes_are_added_to_files_breaks_a_rule() {
+    let options = Options::default();
+    let mut report = SwarmReport::default();
+    let grows = |seed: &u64| plan(*seed, &options).memory.disk.is_some_and(|disk| disk.grows);
+    for seed in (14_000_000..).filter(grows) {
+        report.add(run_one(seed, &options));
+        if report.events >= EVENTS / 4 || !report.violations.is_empty() {
+            break;
+        }
+    }
+    println!("{report}");
+    assert!(report.violations.is_empty(), "{report}");
+    for name in ["machine with a state directory lost", "disk full", "state file damaged"] {
+        let happened = report.faults.counts().any(|(fault, count)| fault.starts_with(name) && count > 0);
+        assert!(happened || cfg!(debug_assertions), "{name}: never\n{report}");
+    }
+}
+
+#[test]
 fn no_simulation_in_which_operators_look_at_the_tree_breaks_a_rule() {
     let options = Options::default();
     let mut report = SwarmReport::default();

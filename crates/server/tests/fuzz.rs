@@ -33,6 +33,11 @@ fn nothing_that_reads_bytes_of_others_panics_or_refuses_without_a_reason() {
     for seed in &all["value"] {
         assert_eq!((TARGETS[8].1)(seed), Outcome::Understood, "{}", String::from_utf8_lossy(seed));
     }
+    // So has each kind of file.
+    let (_, read_state) = TARGETS.into_iter().find(|(name, _)| *name == "state").unwrap();
+    for seed in &all["state"] {
+        assert_eq!(read_state(seed), Outcome::Understood, "{}", String::from_utf8_lossy(seed));
+    }
     for (name, body) in TARGETS {
         let seeds = &all[name];
         let mut outcomes: BTreeMap<Outcome, u64> = BTreeMap::new();

@@ -17,6 +17,8 @@ pub struct Memory {
 pub struct DiskPlan {
     /// The time that it takes until a file is replaced and synced.
     pub write: Link,
+    /// Whether changes are added to the file of any record, and not of long ones alone.
+    pub grows: bool,
 }
 
 /// The way in which a site remembers.
@@ -36,6 +38,6 @@ impl Default for DiskPlan {
     /// One to five milliseconds a write.
     fn default() -> DiskPlan {
         let millis = std::time::Duration::from_millis;
-        DiskPlan { write: Link { latency: millis(1), jitter: millis(4) } }
+        DiskPlan { write: Link { latency: millis(1), jitter: millis(4) }, grows: false }
     }
 }

@@ -4,14 +4,13 @@
 use std::path::Path;
 
 use lessor_proto::Time;
-use lessor_server::election::files::replace;
-use lessor_server::election::state::{BadState, Clock, State};
+use lessor_server::election::state::{Clock, FileWrite, State};
 use lessor_server::record::RecordChange;
 
 use super::leadership::{Farewell, Left};
 use super::{Event, Simulation};
 use crate::actor::Actor;
-use crate::directory::{Directory, Journal};
+use crate::directory::{Directory, Journal, PendingWrite};
 use crate::plan::{DiskPlan, Link};
 use crate::site::Leadership;
 use crate::trace::Happening;
@@ -31,10 +30,7 @@ impl Simulation {
         let found = &mut self.tree.sites[site as usize];
         found.directory.disk.begin();
         let text = found.directory.disk.read(Path::new(FILE)).map(<[u8]>::to_vec);
-        let left = text.map(|bytes| match String::from_utf8(bytes) {
-            Ok(text) => State::left(&text, &found.name, &clock),
-            Err(_) => Err(BadState::Damaged("it is no text".to_owned())),
-        });
+        let left = text.map(|bytes| State::left(&bytes, &found.name, &clock));
         let is_known = matches!(left, Some(Ok(_)));
         let (mut state, record) = match left {
             Some(Ok(left)) => left,
@@ -45,8 +41,9 @@ impl Simulation {
             None => record.to_tell(clock.at, self.rules.drift),
         };
         state.succeed(date, earlier);
-        let text = state.encode(&clock);
-        let left = match self.put(site, &text) {
+        let written = state.read().unwrap_or_default();
+        let first = PendingWrite { write: FileWrite::Whole(state.encode(&clock)), record: written };
+        let left = match self.put(site, first) {
             true => Left::File { state: Box::new(state), record: Box::new(record) },
             false => {
                 // It would be out of date.
@@ -70,7 +67,8 @@ impl Simulation {
         let Some(journal) = self.journal(task) else { return };
         journal.state.apply(change);
         journal.ticket = Some(ticket);
-        self.tree.sites[site as usize].directory.pending = Some(journal_text(self.journal(task), &clock));
+        let pending = journal.next(Some(change), &clock);
+        self.tree.sites[site as usize].directory.pending = Some(pending);
         let takes = self.write_time(link);
         let births = self.tree.tasks[task as usize].births;
         self.later(takes, Event::Stored { task, births });
@@ -82,11 +80,14 @@ impl Simulation {
         if self.tree.tasks[task as usize].births != births {
             return;
         }
-        let Some(text) = self.tree.sites[site as usize].directory.pending.take() else { return };
-        let done = self.put(site, &text);
+        let Some(pending) = self.tree.sites[site as usize].directory.pending.take() else { return };
+        let write = pending.write.clone();
+        let done = self.put(site, pending);
         let now = self.local(Actor::Task(task));
         let Some(leadership) = &mut self.tree.tasks[task as usize].leadership else { return };
-        if let Some(ticket) = leadership.journal.as_mut().and_then(|journal| journal.ticket.take()) {
+        let Some(journal) = &mut leadership.journal else { return };
+        journal.growth.wrote(&write, done);
+        if let Some(ticket) = journal.ticket.take() {
             leadership.node.on_marks(now, ticket, done);
             self.drive_task(task);
         }
@@ -95,10 +96,10 @@ impl Simulation {
     /// The process of a task is gone, perhaps with a write half done, and perhaps with the power of its machine.
     pub(super) fn cut_short(&mut self, task: u32) {
         let site = self.tree.tasks[task as usize].site;
-        if let Some(text) = self.tree.sites[site as usize].directory.pending.take() {
+        if let Some(pending) = self.tree.sites[site as usize].directory.pending.take() {
             let calls = self.rng.below(CALLS + 1) as u32;
             self.tree.sites[site as usize].directory.disk.leave(calls);
-            self.put(site, &text);
+            self.put(site, pending);
         }
     }
 
@@ -116,8 +117,8 @@ impl Simulation {
     /// A server with a state directory ends in order: what is out exactly is written, and that it has ended.
     pub(super) fn close_file(&mut self, task: u32) {
         let site = self.tree.tasks[task as usize].site;
-        if let Some(text) = self.tree.sites[site as usize].directory.pending.take() {
-            self.put(site, &text);
+        if let Some(pending) = self.tree.sites[site as usize].directory.pending.take() {
+            self.put(site, pending);
         }
         let (now, clock) = (self.local(Actor::Task(task)), self.machine(task));
         let Some(leadership) = &mut self.tree.tasks[task as usize].leadership else { return };
@@ -128,8 +129,8 @@ impl Simulation {
             if closed {
                 journal.state.close();
             }
-            let text = journal_text(Some(journal), &clock);
-            self.put(site, &text);
+            let last = journal.next(None, &clock);
+            self.put(site, last);
         }
         self.end_leadership(task, &Farewell::Resigned);
     }
@@ -140,12 +141,11 @@ impl Simulation {
         self.tree.sites[site as usize].directory = Directory { boot, ..Directory::default() };
     }
 
-    fn put(&mut self, site: u32, text: &str) -> bool {
-        let found = &mut self.tree.sites[site as usize];
-        let done = replace(&mut found.directory.disk, Path::new(DIRECTORY), "state", text.as_bytes()).is_ok();
+    fn put(&mut self, site: u32, PendingWrite { write, record }: PendingWrite) -> bool {
+        let directory = &mut self.tree.sites[site as usize].directory;
+        let done = write.put(&mut directory.disk, Path::new(DIRECTORY)).is_ok();
         if done {
-            let read = State::decode(text, &found.name).ok().and_then(|(state, _)| state.read().ok());
-            found.directory.stored = read.unwrap_or_default();
+            directory.stored = record;
         }
         done
     }
@@ -160,7 +160,7 @@ impl Simulation {
         Clock { boot: Some(format!("b{boot}")), at: self.local(Actor::Task(task)) }
     }
 
-    fn disk_plan(&self) -> DiskPlan {
+    pub(super) fn disk_plan(&self) -> DiskPlan {
         self.rules.memory.disk.unwrap_or_default()
     }
 
@@ -172,10 +172,6 @@ impl Simulation {
         }
         usual
     }
-}
-
-fn journal_text(journal: Option<&mut Journal>, clock: &Clock) -> String {
-    journal.map(|journal| journal.state.encode(clock)).unwrap_or_default()
 }
 
 // === what goes wrong with them ===

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lessor_client::Failure;
 use lessor_proto::message::{Down, Leader};
 use lessor_proto::{Epoch, Time};
-use lessor_server::election::state::State;
+use lessor_server::election::state::{Growth, State};
 use lessor_server::node::{Node, NodeConfig, ParentConfig, PeerTable};
 use lessor_server::record::{Record, Unknown};
 use lessor_server::token::{Key, TokenKeys};
@@ -129,7 +129,10 @@ impl Simulation {
     ) -> (Option<u64>, Option<Journal>, Option<Record>) {
         match left {
             Left::Nothing => (None, None, None),
-            Left::File { state, record } => (Some(state.line()), Some(Journal::new(*state)), Some(*record)),
+            Left::File { state, record } => {
+                let growth = if self.disk_plan().grows { Growth::from(0) } else { Growth::default() };
+                (Some(state.line()), Some(Journal::new(*state, growth)), Some(*record))
+            }
             Left::Elected(read) => {
                 // Where nobody was before, nothing is out, as the operator knows as well.
                 let is_known = !read.is_first() || is_succession;

@@ -241,6 +241,18 @@ impl Simulation {
         }
     }
 
+    /// Lets end what has ended, in parts as the body of a server does.
+    fn clean_all(&mut self, task: u32, now: Time) {
+        let most = self.leadership(task).heartbeat_slice;
+        let mut after = None;
+        loop {
+            after = self.node(task).advance_part(now, after.as_ref(), most);
+            if after.is_none() {
+                return;
+            }
+        }
+    }
+
     /// The leader gives back the memory of what has ended, once a second while it may act.
     pub(super) fn tidy(&mut self, task: u32, life: u32) {
         if !self.leads_in(task, life) {
@@ -253,7 +265,7 @@ impl Simulation {
         self.review_rights(task);
         if self.tree.tasks[task as usize].acts(self.now) {
             let now = self.local(Actor::Task(task));
-            self.node(task).advance(now);
+            self.clean_all(task, now);
             self.consult(|oracle, facts| oracle.check_debts(facts, task));
             self.consult(|oracle, facts| oracle.check_revoked(facts, task));
             self.drive_task(task);

@@ -35,7 +35,8 @@ impl Server {
     }
 
     fn begin(without: Option<Mutation>, file: &str, now: u64) -> Server {
-        let (mut state, record) = State::left(file, "root", &clock(now)).expect("it was written by us");
+        let (mut state, record) =
+            State::left(file.as_bytes(), "root", &clock(now)).expect("it was written by us");
         state.succeed(0, record.to_tell(second(now), Drift::NONE));
         let config = NodeConfig {
             record: Some(record),

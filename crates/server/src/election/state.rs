@@ -115,8 +115,8 @@ impl State {
     ///
     /// # Errors
     /// When it is damaged, or of another node.
-    pub fn left(text: &str, node: &str, machine: &Clock) -> Result<(State, Record), BadState> {
-        let (state, written) = State::decode(text, node)?;
+    pub fn left(bytes: &[u8], node: &str, machine: &Clock) -> Result<(State, Record), BadState> {
+        let (state, written) = State::decode(text_of(bytes)?, node)?;
         let read = state.read()?;
         let unsure = !machine.has_gone_on_since(&written);
         // By the same clock some of what was left from before is over; after another start all of it counts from here.
@@ -301,6 +301,15 @@ impl Clock {
 
 fn damaged(what: &str) -> BadState {
     BadState::Damaged(what.to_owned())
+}
+
+/// The text of a file. Where it ends within a letter, not all of the last addition was written.
+fn text_of(bytes: &[u8]) -> Result<&str, BadState> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(text),
+        Err(fault) if fault.error_len().is_none() => text_of(&bytes[..fault.valid_up_to()]),
+        Err(_) => Err(damaged("it is no text")),
+    }
 }
 
 /// The text before its last line, and that line.

@@ -29,8 +29,8 @@ use self::disk::Disk;
 use super::driver::{Driver, Unanswered};
 use super::{lock_file, random};
 use crate::config::NodeConfig;
-use crate::election::files::{add, replace};
-use crate::election::state::{BadState, Clock, FileWrite, Growth, State};
+use crate::election::files::replace;
+use crate::election::state::{BadState, Clock, Growth, State};
 use crate::record::{Record, RecordChange};
 use crate::token::{Key, TokenKeys};
 
@@ -163,10 +163,7 @@ impl StateDirectory {
     /// Writes the state, which has taken up `change`; absent: as a whole.
     fn write(&mut self, change: Option<&RecordChange>) -> Result<(), StateFault> {
         let write = self.growth.next(&self.state, change, &machine());
-        let written = match &write {
-            FileWrite::Whole(text) => replace(&mut Disk, &self.directory, "state", text.as_bytes()),
-            FileWrite::Added(text) => add(&mut Disk, &self.directory, "state", text.as_bytes()),
-        };
+        let written = write.put(&mut Disk, &self.directory);
         self.growth.wrote(&write, written.is_ok());
         written.map_err(|source| fault("write", &self.directory.join("state"))(source))
     }
@@ -269,16 +266,7 @@ fn find(path: &Path, node: &str) -> Result<Option<(State, Record)>, StateFault> 
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(fault("read", path)(error)),
     };
-    let text = match String::from_utf8(bytes) {
-        Ok(text) => text,
-        // Not all of the last addition was written, if it ends within a letter.
-        Err(fault) if fault.utf8_error().error_len().is_none() => {
-            let end = fault.utf8_error().valid_up_to();
-            String::from_utf8_lossy(&fault.as_bytes()[..end]).into_owned()
-        }
-        Err(_) => return Err(bad(BadState::Damaged("it is no text".to_owned()))),
-    };
-    State::left(&text, node, &machine()).map(Some).map_err(bad)
+    State::left(&bytes, node, &machine()).map(Some).map_err(bad)
 }
 
 /// A line of succession that nobody else stands in.

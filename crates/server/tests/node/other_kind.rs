@@ -40,7 +40,8 @@ impl Line {
     /// Another leader begins, by whose template it is that kind.
     fn succeed(&mut self, kind: Kind) {
         self.epoch += 1;
-        let (_, mut record) = State::left(&self.record, "root", &clock()).expect("it was written by us");
+        let (_, mut record) =
+            State::left(self.record.as_bytes(), "root", &clock()).expect("it was written by us");
         record.authority = Duration::ZERO;
         record.stops.clear();
         let mut config = NodeConfig::new("root", Epoch(self.epoch));

@@ -8,6 +8,9 @@ use crate::faults::Fault;
 use crate::plan::{DiskPlan, Election, Link, Memory, SimulationPlan};
 use crate::rng::Rng;
 
+/// The first seed in which changes may be added to files: those before were judged without, and take the course that they took.
+const FIRST_GROWING: u64 = 14_000_000;
+
 /// In one of twenty-five simulations with an etcd servers are alone instead, with state directories; in one of sixteen sites are given
 /// another way to remember now and then.
 pub(super) fn remember(seed: u64, options: &Options, plan: &mut SimulationPlan) {
@@ -20,7 +23,6 @@ pub(super) fn remember(seed: u64, options: &Options, plan: &mut SimulationPlan) 
     };
     let latency = Duration::from_micros(rng.between(100, 2_000));
     let write = Link { latency, jitter: Duration::from_millis(rng.between(1, 20)) };
-    plan.memory = Memory { disk: Some(DiskPlan { write }), etcd: moves.then_some(etcd) };
     if !moves || rng.chance(300) {
         plan.election = Election::Alone;
     }
@@ -32,4 +34,6 @@ pub(super) fn remember(seed: u64, options: &Options, plan: &mut SimulationPlan) 
     every(Fault::FillDisk, 400, 5_000);
     every(Fault::DamageFile, 300, 5_000);
     every(Fault::Move, if moves { 1_000 } else { 0 }, 5_000);
+    let grows = seed >= FIRST_GROWING && rng.chance(500);
+    plan.memory = Memory { disk: Some(DiskPlan { write, grows }), etcd: moves.then_some(etcd) };
 }

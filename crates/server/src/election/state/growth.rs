@@ -18,14 +18,17 @@
 //! whole again.
 
 use std::fmt::Write as _;
+use std::io;
+use std::path::Path;
 
 use super::{BadState, Clock, SEAL, State, damaged, read_clock, sealed, write_clock, write_pair};
+use crate::election::files::{Files, add, replace};
 use crate::election::record::later;
 use crate::record::RecordChange;
 
 /// The form of a file that grows.
 pub(super) const GROWING: u32 = 2;
-/// A record of fewer bytes is written as a whole with each change: nobody waits longer for that.
+/// To a record of as many bytes changes are added: nobody waits longer for the whole of a shorter one.
 const LEAST: usize = 64 << 10;
 const MORE: &str = "more ";
 
@@ -47,9 +50,16 @@ pub enum FileWrite {
     Added(String),
 }
 
+/// The name of the file in its directory.
+const NAME: &str = "state";
+
 /// The length of a file that grows, as far as that is known.
-#[derive(Clone, Default, Debug)]
-pub struct Growth(Option<KnownFile>);
+#[derive(Clone, Debug)]
+pub struct Growth {
+    /// A record of fewer bytes is written as a whole with each change.
+    least: usize,
+    known: Option<KnownFile>,
+}
 
 /// A file as it was written last.
 #[derive(Clone, Debug)]
@@ -61,29 +71,56 @@ struct KnownFile {
     added: usize,
 }
 
+// === impl FileWrite ===
+
+impl FileWrite {
+    /// Does that to the file in `directory`.
+    ///
+    /// # Errors
+    /// The first that the file system tells of.
+    pub fn put(&self, files: &mut impl Files, directory: &Path) -> io::Result<()> {
+        match self {
+            FileWrite::Whole(text) => replace(files, directory, NAME, text.as_bytes()),
+            FileWrite::Added(text) => add(files, directory, NAME, text.as_bytes()),
+        }
+    }
+}
+
 // === impl Growth ===
 
+impl Default for Growth {
+    fn default() -> Growth {
+        Growth::from(LEAST)
+    }
+}
+
 impl Growth {
+    /// Of a file that grows when its record has as many bytes.
+    #[must_use]
+    pub const fn from(least: usize) -> Growth {
+        Growth { least, known: None }
+    }
+
     /// The text to be written of `state` for `change`, which it has taken up; absent: it is the first write, or the last. How the
     /// file ends is not known from here on, until [`Growth::wrote`].
     pub fn next(&mut self, state: &State, change: Option<&RecordChange>, clock: &Clock) -> FileWrite {
-        let known = self.0.take();
+        let known = self.known.take();
         let Some(change) = change else { return FileWrite::Whole(state.encode(clock)) };
         match known.filter(|known| known.added < known.whole) {
             Some(known) => {
                 let text = state.addition(change, clock, &known.seal);
-                self.0 = Some(known);
+                self.known = Some(known);
                 FileWrite::Added(text)
             }
-            None if state.bytes() >= LEAST => FileWrite::Whole(state.encode_as(GROWING, clock)),
+            None if state.bytes() >= self.least => FileWrite::Whole(state.encode_as(GROWING, clock)),
             None => FileWrite::Whole(state.encode(clock)),
         }
     }
 
     /// That was written, or it is not known how much of it: then the next one is written as a whole.
     pub fn wrote(&mut self, write: &FileWrite, is_done: bool) {
-        let before = self.0.take().filter(|_| is_done);
-        self.0 = match (write, before) {
+        let before = self.known.take().filter(|_| is_done);
+        self.known = match (write, before) {
             (FileWrite::Whole(text), _) if is_done && is_growing(text) => {
                 Some(KnownFile { seal: last_line(text), whole: text.len(), added: 0 })
             }
