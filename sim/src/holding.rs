@@ -1,7 +1,7 @@
 //! A holding: what one client believes that it may use of one resource, and what it uses.
 
-use lessor_proto::Time;
 use lessor_proto::message::Order;
+use lessor_proto::{Amount, Time};
 use lessor_server::repository::Kind;
 
 use crate::plan::Hold;
@@ -135,6 +135,14 @@ impl Holding {
     /// It has a lease of nothing, and uses units beyond that by leave of whoever granted it.
     pub(crate) fn goes_by(&mut self, order: Option<Order>) {
         self.grant.order = self.grant.order.max(order);
+    }
+
+    /// Its client reports that it uses no more than `held` under grants up to `order`. A report may still be on its way out
+    /// when the holding is given back: what is granted after that is numbered from the start again, and no promise is about it.
+    pub(crate) fn promise(&mut self, order: Order, held: Amount) {
+        if self.grant.order.is_some() {
+            self.grant.promised = Some((order, held.as_micros()));
+        }
     }
 
     /// Whether its client asks for it, as of all that is no companion.

@@ -120,7 +120,7 @@ impl Simulation {
                     |hold: &u32| usize::from(self.population.holdings[*hold as usize].resource) == index;
                 let Some(hold) = found.holds.clone().find(of_it) else { return };
                 let Some((Some(order), held)) = promise else { return };
-                self.population.holdings[hold as usize].grant.promised = Some((order, held.as_micros()));
+                self.population.holdings[hold as usize].promise(order, held);
                 self.consult(|oracle, facts| oracle.check_promised(facts, hold, (order, held)));
             }
             (Actor::Task(task), Some((_, held))) => {

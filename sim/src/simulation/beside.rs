@@ -109,6 +109,7 @@ impl Simulation {
         let is_new = self.population.holdings[companion as usize].sums.counted == 0;
         self.progress.counts.companions += u64::from(is_new && amount > Amount::ZERO);
         self.adopt(companion, amount, change.allowance.until);
+        self.goes_by_lease(companion, change);
         true
     }
 

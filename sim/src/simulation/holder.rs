@@ -251,18 +251,24 @@ impl Simulation {
                 self.adopt(hold, amount, change.allowance.until);
             }
         }
-        if amount == Amount::ZERO
+        self.goes_by_lease(hold, change);
+        if !self.says_before() {
+            self.say_in_use(hold);
+        }
+        self.hear_of_second(hold, change.allowance.beside);
+        self.hear_of_kind(hold, change);
+    }
+
+    /// A client that holds a lease of nothing goes by that lease's number: it may have more in use under it.
+    pub(super) fn goes_by_lease(&mut self, hold: u32, change: &Change) {
+        let Holding { client, .. } = self.population.holdings[hold as usize];
+        if change.allowance.capacity == Some(Amount::ZERO)
             && change.rung == Rung::Leased
             && let Some(session) = self.population.clients[client as usize].mind.session()
         {
             let order = session.proof(&change.resource).map(|proof| proof.order);
             self.population.holdings[hold as usize].goes_by(order);
         }
-        if !self.says_before() {
-            self.say_in_use(hold);
-        }
-        self.hear_of_second(hold, change.allowance.beside);
-        self.hear_of_kind(hold, change);
     }
 }
 
