@@ -88,7 +88,7 @@ impl Looks {
     pub fn handle(&mut self, now: Time, event: LookEvent) {
         match event {
             LookEvent::Opened { peer, hello, can_be_asked } => {
-                self.children.insert(peer, ChildLine::new(hello.holder, hello.line, can_be_asked));
+                self.children.insert(peer, ChildLine::new(hello, can_be_asked));
             }
             LookEvent::Closed { peer } => {
                 self.children.remove(&peer);

@@ -111,10 +111,6 @@ impl Simulation {
         (found.up, found.knows.address) = (true, Some(address));
         found.process.life += 1;
         let life = found.process.life;
-        if let Some(stream) = found.process.stream.take() {
-            // What the epoch before had begun with the node above ends here.
-            self.abandon(stream, true);
-        }
         self.succeed(task, epoch);
         self.count_company(task);
         self.later(Duration::from_secs(1), Event::Tidy(task, life));
@@ -224,6 +220,12 @@ impl Simulation {
         self.oracle.dethrone(task, clock);
         let head = &mut self.tree.sites[site as usize].head;
         head.take_if(|head| *head == task);
+        // What it had begun with the node above is over. That of a process which is gone ends otherwise.
+        if let Farewell::Redirect(_) = farewell
+            && let Some(stream) = self.process_mut(Actor::Task(task)).stream.take()
+        {
+            self.abandon(stream, true);
+        }
         // In the order in which they were opened.
         let mut streams: Vec<_> = leadership.peers.iter().collect();
         streams.sort_unstable_by_key(|&(peer, _)| peer);

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use lessor_proto::message::ViewPart;
-use lessor_proto::{ClientId, Time};
+use lessor_proto::message::{Hello, ViewPart};
+use lessor_proto::{ClientId, Incarnation, Time};
 
 /// A node below that has a stream open.
 #[derive(Clone, Debug)]
 pub(super) struct ChildLine {
     pub(super) name: ClientId,
-    /// The line of succession in which it stands: of two in one line the later has taken the other's place.
-    pub(super) line: Option<u64>,
+    /// The line of succession in which it stands, and its epoch in that: of two in one line the later has taken the other's place.
+    pub(super) line: Option<(u64, Incarnation)>,
     /// Whether it knows looks.
     pub(super) can_be_asked: bool,
     /// The look that it is at.
@@ -48,8 +48,10 @@ const AGAIN: Duration = Duration::from_secs(10);
 // === impl ChildLine ===
 
 impl ChildLine {
-    pub(super) fn new(name: ClientId, line: Option<u64>, can_be_asked: bool) -> ChildLine {
-        ChildLine { name, line, can_be_asked, sent: None }
+    /// The stream that was opened with `hello`.
+    pub(super) fn new(hello: Hello, can_be_asked: bool) -> ChildLine {
+        let line = hello.line.map(|line| (line, hello.incarnation));
+        ChildLine { name: hello.holder, line, can_be_asked, sent: None }
     }
 
     /// Whether it has something to answer.

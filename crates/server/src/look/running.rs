@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lessor_proto::message::{Look, ViewBounds};
 use lessor_proto::wire::view_below::Seen;
-use lessor_proto::{ClientId, Time};
+use lessor_proto::{ClientId, Incarnation, Time};
 
 use super::child::ChildLine;
 use super::event::{LookPassing, LookQuestion, NodeContent};
@@ -229,12 +229,18 @@ impl LookedAt {
     }
 }
 
-/// The streams of children but those in whose place a later one of the same line stands.
+/// The streams of children but those in whose place that of a later leader of the same line stands, or a later one of the same
+/// leader. The stream of a former leader may be the last that was opened: what it sent before it fell came late.
 fn without_replaced(children: &BTreeMap<Peer, ChildLine>) -> impl Iterator<Item = (&Peer, &ChildLine)> {
-    let lines = children.iter().filter_map(|(peer, child)| Some(((&child.name, child.line?), peer)));
-    // The last one counts.
-    let latest: BTreeMap<(&ClientId, u64), &Peer> = lines.collect();
+    let mut latest: BTreeMap<(&ClientId, u64), (Incarnation, &Peer)> = BTreeMap::new();
+    for (peer, child) in children {
+        if let Some((line, epoch)) = child.line {
+            let last = latest.entry((&child.name, line)).or_insert((epoch, peer));
+            *last = (*last).max((epoch, peer));
+        }
+    }
     children.iter().filter(move |(peer, child)| {
-        child.line.is_none_or(|line| latest.get(&(&child.name, line)).is_none_or(|last| last == peer))
+        let is_last = |(line, _)| latest.get(&(&child.name, line)).is_none_or(|(_, last)| last == peer);
+        child.line.is_none_or(is_last)
     })
 }

@@ -15,8 +15,18 @@ fn peer(number: u64) -> Peer {
 }
 
 fn open(looks: &mut Looks, number: u64, name: &str, line: Option<u64>, can_be_asked: bool) {
+    open_as(looks, number, (name, line, number), can_be_asked);
+}
+
+/// The same for the leader of an epoch.
+fn open_as(
+    looks: &mut Looks,
+    number: u64,
+    (name, line, epoch): (&str, Option<u64>, u64),
+    can_be_asked: bool,
+) {
     let holder = ClientId::new(name, 256).unwrap();
-    let hello = Hello { line, ..Hello::new(HolderKind::Node, holder, Incarnation(number)) };
+    let hello = Hello { line, ..Hello::new(HolderKind::Node, holder, Incarnation(epoch)) };
     looks.handle(at(0), LookEvent::Opened { peer: peer(number), hello, can_be_asked });
 }
 
@@ -225,6 +235,27 @@ fn a_stream_that_ends_leaves_a_silent_child_and_a_later_one_of_its_line_takes_it
     show(&mut looks, at(1), 3, asked[1].1.id, &packed("t"), 100);
     let said = views(&outputs(&mut looks, at(1), None));
     assert_eq!(said, [(ticket, "root(paris Silent, tokyo=t)".to_owned())]);
+}
+
+#[test]
+fn of_two_leaders_of_a_line_the_later_is_asked_though_the_stream_of_the_former_came_last() {
+    let mut looks = Looks::default();
+    open_as(&mut looks, 1, ("paris", Some(9), 6), true);
+    open_as(&mut looks, 2, ("paris", Some(9), 5), true);
+    let asked = |looks: &mut Looks, now| {
+        let ticket = looks.ask(at(now), tree(format!("{now}").as_bytes()), PATIENCE).unwrap();
+        let asked = looks_in(&outputs(looks, at(now), Some(&said(b"root"))));
+        let [(of, look)] = &asked[..] else { panic!("{asked:?}") };
+        show(looks, at(now), *of, look.id, &packed("p"), 100);
+        assert_eq!(views(&outputs(looks, at(now), None)), [(ticket, "root(paris=p)".to_owned())]);
+        *of
+    };
+    assert_eq!(asked(&mut looks, 0), 1);
+    open_as(&mut looks, 3, ("paris", Some(9), 6), true);
+    assert_eq!(asked(&mut looks, 10), 3, "the last stream of one leader");
+    looks.handle(at(20), LookEvent::Closed { peer: peer(3) });
+    looks.handle(at(20), LookEvent::Closed { peer: peer(1) });
+    assert_eq!(asked(&mut looks, 20), 2, "nobody else is there");
 }
 
 #[test]

@@ -37,6 +37,7 @@ pub(super) async fn follow(driver: Arc<Driver>, above: NodeAbove, mut stopped: w
                 Upward::Anew(epoch) => {
                     (line, current_epoch, answers) = (anew(), epoch, Answers::default());
                 }
+                Upward::End => (line, answers) = (anew(), Answers::default()),
             },
             heard = line.hear() => {
                 note(&driver, &mut answers, &heard);

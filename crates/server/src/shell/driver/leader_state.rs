@@ -24,6 +24,8 @@ use crate::repository::Repository;
 pub(crate) enum Upward {
     /// A leader has begun: what another one had begun is over.
     Anew(Epoch),
+    /// This task leads no more: what it had begun is over.
+    End,
     /// This.
     Do(Action),
 }
@@ -160,7 +162,12 @@ impl LeaderState {
 
     /// Another leader begins, or none is known: this task is not it. Those who are connected are told where to go.
     pub(super) fn follow(&mut self, leader: Leader, epoch: Option<Epoch>) {
-        self.node = None;
+        if self.node.take().is_some()
+            && let Some(upward) = &self.upward
+        {
+            // Nobody carries it out when the server has been told to end.
+            let _ = upward.send(Upward::End);
+        }
         self.term += 1;
         self.domains.tell(Notice::Anew(self.term, Box::default()));
         self.looks.tell(LookNotice::Anew(self.term, Box::default()));

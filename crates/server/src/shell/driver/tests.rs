@@ -104,6 +104,20 @@ fn a_stream_of_an_earlier_epoch_has_no_part_in_a_later_one() {
 }
 
 #[test]
+fn a_task_that_leads_no_more_ends_what_it_has_begun_with_the_node_above() {
+    let driver = driver();
+    let mut upward = driver.parent_actions().unwrap();
+    driver.follow(Leader::default(), None).unwrap();
+    assert!(upward.try_recv().is_err(), "it has begun nothing");
+    driver.lead(Epoch(3), Record::default()).unwrap();
+    assert!(matches!(upward.try_recv(), Ok(Upward::Anew(Epoch(3)))));
+    driver.follow(Leader::default(), None).unwrap();
+    assert!(matches!(upward.try_recv(), Ok(Upward::End)));
+    driver.follow(Leader::default(), None).unwrap();
+    assert!(upward.try_recv().is_err(), "and only once");
+}
+
+#[test]
 fn what_is_taken_while_a_task_may_not_act_counts_when_it_may_again() {
     let driver = driver();
     driver.lead(Epoch(3), Record::default()).unwrap();
