@@ -188,7 +188,7 @@ fn grantor(mutation: GrantorRule) -> Noticed {
         GrantorRule::PassedOverAnew => Noticed::Story(domains::spoken_of_by_later_policies),
         GrantorRule::RevokedCharged => Limited(8_300_010), // I4
         GrantorRule::RevokedWantsNothing => Limited(8_300_076), // I33
-        GrantorRule::RevokedBorrowsNothing => Limited(8_301_199), // I33
+        GrantorRule::RevokedBorrowsNothing => Limited(8_300_160), // I33
         GrantorRule::FrozenGrowsNot => Limited(12_000_000), // I39
         GrantorRule::DrainedWantsNothing => Limited(12_000_000), // I33
         GrantorRule::IdleMakeRoom => Limited(8_300_019),   // I35
