@@ -294,7 +294,12 @@ pub(crate) fn binary(program: &Path, arguments: &[&str]) -> Command {
 
 /// Runs a command to its end.
 pub(crate) async fn run(arguments: &[&str]) -> Outcome {
-    let output = timeout(AGES, lessor(arguments).output()).await;
+    run_for(AGES, arguments).await
+}
+
+/// Runs a command to its end, which comes before so much time has passed.
+pub(crate) async fn run_for(longest: Duration, arguments: &[&str]) -> Outcome {
+    let output = timeout(longest, lessor(arguments).output()).await;
     let output = output.unwrap_or_else(|_| panic!("lessor {arguments:?} does not end"));
     Outcome::of(&output.expect("the binary starts"))
 }
