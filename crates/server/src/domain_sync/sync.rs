@@ -137,7 +137,9 @@ impl DomainSync {
             }
             DomainEvent::Released { peer, resources } => {
                 let Some(stream) = self.streams.get_mut(peer) else { return };
-                stream.resources.retain(|id| !resources.contains(id));
+                for id in &resources {
+                    stream.resources.remove(id);
+                }
                 for id in &resources {
                     self.with(id, |domains| domains.leave(peer));
                 }

@@ -351,8 +351,6 @@ impl Node {
     /// The holder at the other end gives all back, and ends the stream.
     fn on_bye(&mut self, now: Time, peer: Peer) {
         let Some(stream) = self.streams.peers.close(peer) else { return };
-        let resources = stream.attached.iter().cloned().collect();
-        self.sharing.note(now, DomainEvent::Released { peer, resources });
         self.counters.tally.releases += 1;
         self.forget_stream(now, peer, &stream);
         let leaver = Some(stream.hello);
