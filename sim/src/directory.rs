@@ -13,15 +13,10 @@ pub(crate) struct Directory {
     pub(crate) boot: u32,
     /// The record that a successor would read, once the last write is done.
     pub(crate) stored: Record,
-    pub(crate) pending: Option<PendingWrite>,
-}
-
-/// A write of a file that is under way.
-#[derive(Debug)]
-pub(crate) struct PendingWrite {
-    pub(crate) write: FileWrite,
-    /// The record that stands there after it.
-    pub(crate) record: Record,
+    /// The text that stands in the file if nothing has damaged it.
+    pub(crate) written: String,
+    /// The write that is under way.
+    pub(crate) pending: Option<FileWrite>,
 }
 
 /// The state of its directory that an epoch has.
@@ -41,8 +36,7 @@ impl Journal {
     }
 
     /// The write for `change`, which is taken up; absent: the last.
-    pub(crate) fn next(&mut self, change: Option<&RecordChange>, clock: &Clock) -> PendingWrite {
-        let write = self.growth.next(&self.state, change, clock);
-        PendingWrite { write, record: self.state.read().unwrap_or_default() }
+    pub(crate) fn next(&mut self, change: Option<&RecordChange>, clock: &Clock) -> FileWrite {
+        self.growth.next(&self.state, change, clock)
     }
 }

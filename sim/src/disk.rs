@@ -62,8 +62,8 @@ impl Disk {
         }
         self.synced = self.names.clone();
         for content in self.files.values_mut().filter(|content| content.synced < content.bytes.len()) {
-            let lost = rng.index(content.bytes.len() - content.synced + 1);
-            content.bytes.truncate(content.synced + lost);
+            let kept = rng.index(content.bytes.len() - content.synced + 1);
+            content.bytes.truncate(content.synced + kept);
             content.synced = content.bytes.len();
         }
         self.forget();

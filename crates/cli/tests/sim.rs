@@ -32,7 +32,7 @@ const FIELDS: [&str; 14] = [
     "wall_s",
 ];
 
-/// By then a simulation has ended that is not optimised, while other tests have the processor as well: it computes all the time.
+/// The time in which a simulation ends that is not optimised, while other tests have the processor as well: it computes all along.
 const LONGEST: Duration = Duration::from_secs(600);
 
 /// Five clients whose wants double in the middle, and a root that is lost for a while.

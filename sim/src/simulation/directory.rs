@@ -10,7 +10,7 @@ use lessor_server::record::RecordChange;
 use super::leadership::{Farewell, Left};
 use super::{Event, Simulation};
 use crate::actor::Actor;
-use crate::directory::{Directory, Journal, PendingWrite};
+use crate::directory::{Directory, Journal};
 use crate::plan::{DiskPlan, Link};
 use crate::site::Leadership;
 use crate::trace::Happening;
@@ -41,9 +41,7 @@ impl Simulation {
             None => record.to_tell(clock.at, self.rules.drift),
         };
         state.succeed(date, earlier);
-        let written = state.read().unwrap_or_default();
-        let first = PendingWrite { write: FileWrite::Whole(state.encode(&clock)), record: written };
-        let left = match self.put(site, first) {
+        let left = match self.put(site, &FileWrite::Whole(state.encode(&clock))) {
             true => Left::File { state: Box::new(state), record: Box::new(record) },
             false => {
                 // It would be out of date.
@@ -81,12 +79,11 @@ impl Simulation {
             return;
         }
         let Some(pending) = self.tree.sites[site as usize].directory.pending.take() else { return };
-        let write = pending.write.clone();
-        let done = self.put(site, pending);
+        let done = self.put(site, &pending);
         let now = self.local(Actor::Task(task));
         let Some(leadership) = &mut self.tree.tasks[task as usize].leadership else { return };
         let Some(journal) = &mut leadership.journal else { return };
-        journal.growth.wrote(&write, done);
+        journal.growth.wrote(&pending, done);
         if let Some(ticket) = journal.ticket.take() {
             leadership.node.on_marks(now, ticket, done);
             self.drive_task(task);
@@ -99,7 +96,7 @@ impl Simulation {
         if let Some(pending) = self.tree.sites[site as usize].directory.pending.take() {
             let calls = self.rng.below(CALLS + 1) as u32;
             self.tree.sites[site as usize].directory.disk.leave(calls);
-            self.put(site, pending);
+            self.put(site, &pending);
         }
     }
 
@@ -118,7 +115,7 @@ impl Simulation {
     pub(super) fn close_file(&mut self, task: u32) {
         let site = self.tree.tasks[task as usize].site;
         if let Some(pending) = self.tree.sites[site as usize].directory.pending.take() {
-            self.put(site, pending);
+            self.put(site, &pending);
         }
         let (now, clock) = (self.local(Actor::Task(task)), self.machine(task));
         let Some(leadership) = &mut self.tree.tasks[task as usize].leadership else { return };
@@ -130,7 +127,7 @@ impl Simulation {
                 journal.state.close();
             }
             let last = journal.next(None, &clock);
-            self.put(site, last);
+            self.put(site, &last);
         }
         self.end_leadership(task, &Farewell::Resigned);
     }
@@ -141,11 +138,17 @@ impl Simulation {
         self.tree.sites[site as usize].directory = Directory { boot, ..Directory::default() };
     }
 
-    fn put(&mut self, site: u32, PendingWrite { write, record }: PendingWrite) -> bool {
-        let directory = &mut self.tree.sites[site as usize].directory;
+    fn put(&mut self, site: u32, write: &FileWrite) -> bool {
+        let found = &mut self.tree.sites[site as usize];
+        let directory = &mut found.directory;
         let done = write.put(&mut directory.disk, Path::new(DIRECTORY)).is_ok();
         if done {
-            directory.stored = record;
+            match write {
+                FileWrite::Whole(text) => directory.written.clone_from(text),
+                FileWrite::Added(text) => directory.written.push_str(text),
+            }
+            let read = State::decode(&directory.written, &found.name).ok();
+            directory.stored = read.and_then(|(state, _)| state.read().ok()).unwrap_or_default();
         }
         done
     }

@@ -126,7 +126,7 @@ impl Simulation {
         match left {
             Left::Nothing => (None, None, None),
             Left::File { state, record } => {
-                let growth = if self.disk_plan().grows { Growth::from(0) } else { Growth::default() };
+                let growth = if self.disk_plan().grows { Growth::from_length(0) } else { Growth::default() };
                 (Some(state.line()), Some(Journal::new(*state, growth)), Some(*record))
             }
             Left::Elected(read) => {

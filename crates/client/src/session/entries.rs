@@ -111,7 +111,7 @@ impl Entries {
 
     /// Changes each entry. The marks of all are noted together after that, as moving each by itself takes longer.
     pub(super) fn each(&mut self, mut change: impl FnMut(&mut Entry)) {
-        let (is_indexed, mut marks) = (self.index.is_some(), Vec::new());
+        let mut marks = self.index.as_ref().map(|_| Vec::with_capacity(self.slots.len()));
         for place in 0..self.slots.len() {
             self.touch(place);
             let mut slot = self.slots[place].as_mut();
@@ -119,11 +119,11 @@ impl Entries {
                 looked_at();
                 change(&mut slot.entry);
             }
-            if is_indexed {
+            if let Some(marks) = &mut marks {
                 marks.push(slot.map_or(Marks::NONE, |slot| Marks::of(&slot.entry)));
             }
         }
-        if let Some(index) = &mut self.index {
+        if let (Some(index), Some(marks)) = (&mut self.index, marks) {
             index.note_all(marks);
         }
     }

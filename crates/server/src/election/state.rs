@@ -28,7 +28,7 @@ use super::call::Stored;
 use super::record::{BadRecord, EarlierStops, FORM, Mark, RecordHeader, RecordKeys, Rest, next_epoch};
 use crate::record::{EarlierStop, Record, RecordChange, RestOver, Terms, Unknown};
 
-pub use self::growth::{FileWrite, Growth};
+pub use self::growth::{FILE_NAME, FileWrite, Growth};
 use self::growth::{GROWING, WrittenForm};
 
 /// The record of one node in a file.

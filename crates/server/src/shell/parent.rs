@@ -33,10 +33,8 @@ pub(super) async fn follow(driver: Arc<Driver>, above: NodeAbove, mut stopped: w
                     answers.send(clock::now(), &action);
                     line.perform(action);
                 }
-                // What the leader before had begun ends with its line.
-                Upward::Anew(epoch) => {
-                    (line, current_epoch, answers) = (anew(), epoch, Answers::default());
-                }
+                Upward::Begin(epoch) => current_epoch = epoch,
+                // What the leader had begun ends with its line.
                 Upward::End => (line, answers) = (anew(), Answers::default()),
             },
             heard = line.hear() => {

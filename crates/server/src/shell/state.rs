@@ -30,7 +30,7 @@ use super::driver::{Driver, Unanswered};
 use super::{lock_file, random};
 use crate::config::NodeConfig;
 use crate::election::files::replace;
-use crate::election::state::{BadState, Clock, Growth, State};
+use crate::election::state::{BadState, Clock, FILE_NAME, Growth, State};
 use crate::record::{Record, RecordChange};
 use crate::token::{Key, TokenKeys};
 
@@ -107,7 +107,7 @@ impl StateDirectory {
     /// # Errors
     /// When another process uses it, or when it holds a record that cannot be kept up, or one of a later version.
     pub(super) fn open(directory: &Path, config: &NodeConfig) -> Result<Opened, StateFault> {
-        let file = directory.join("state");
+        let file = directory.join(FILE_NAME);
         let lock = match lock(directory) {
             Ok(lock) => lock,
             Err(fault @ StateFault::Locked { .. }) => return Err(fault),
@@ -165,7 +165,7 @@ impl StateDirectory {
         let write = self.growth.next(&self.state, change, &machine());
         let written = write.put(&mut Disk, &self.directory);
         self.growth.wrote(&write, written.is_ok());
-        written.map_err(|source| fault("write", &self.directory.join("state"))(source))
+        written.map_err(|source| fault("write", &self.directory.join(FILE_NAME))(source))
     }
 }
 

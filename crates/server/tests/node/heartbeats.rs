@@ -344,7 +344,7 @@ fn what_has_ended_is_cleaned_up_in_parts_as_at_once() {
     hall.node.disconnect(hall.now, large);
     hall.give_back(small, LAST - 1);
     hall.all();
-    let mut removed = [0; 3];
+    let mut looked_at = [0; 3];
     for (which, minutes) in [1, 30, 120].into_iter().enumerate() {
         hall.now = Time::ZERO + Duration::from_secs(60 * minutes);
         let mut whole = hall.node.clone();
@@ -359,7 +359,7 @@ fn what_has_ended_is_cleaned_up_in_parts_as_at_once() {
         }
         let all = |node: &Node| node.status(hall.now, &StatusQuery::default());
         assert_eq!(format!("{:?}", all(&hall.node)), format!("{:?}", all(&whole)), "after {minutes} minutes");
-        removed[which] = parts;
+        looked_at[which] = parts;
     }
-    assert_eq!(removed, [10, 10, 1], "parts, while there is something");
+    assert_eq!(looked_at, [10, 10, 1], "parts, while there is something");
 }

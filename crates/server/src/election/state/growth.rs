@@ -28,9 +28,11 @@ use crate::record::RecordChange;
 
 /// The form of a file that grows.
 pub(super) const GROWING: u32 = 2;
-/// To a record of as many bytes changes are added: nobody waits longer for the whole of a shorter one.
+/// The bytes of a record from which on changes are added to it: nobody waits longer for the whole of a shorter one.
 const LEAST: usize = 64 << 10;
 const MORE: &str = "more ";
+/// The name of the file in its directory.
+pub const FILE_NAME: &str = "state";
 
 /// The form of a file, by its first line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,9 +51,6 @@ pub enum FileWrite {
     /// This is to stand behind all that stands there.
     Added(String),
 }
-
-/// The name of the file in its directory.
-const NAME: &str = "state";
 
 /// The length of a file that grows, as far as that is known.
 #[derive(Clone, Debug)]
@@ -80,8 +79,8 @@ impl FileWrite {
     /// The first that the file system tells of.
     pub fn put(&self, files: &mut impl Files, directory: &Path) -> io::Result<()> {
         match self {
-            FileWrite::Whole(text) => replace(files, directory, NAME, text.as_bytes()),
-            FileWrite::Added(text) => add(files, directory, NAME, text.as_bytes()),
+            FileWrite::Whole(text) => replace(files, directory, FILE_NAME, text.as_bytes()),
+            FileWrite::Added(text) => add(files, directory, FILE_NAME, text.as_bytes()),
         }
     }
 }
@@ -90,14 +89,14 @@ impl FileWrite {
 
 impl Default for Growth {
     fn default() -> Growth {
-        Growth::from(LEAST)
+        Growth::from_length(LEAST)
     }
 }
 
 impl Growth {
-    /// Of a file that grows when its record has as many bytes.
+    /// Nothing is known of the file, which grows when its record has at least so many bytes.
     #[must_use]
-    pub const fn from(least: usize) -> Growth {
+    pub const fn from_length(least: usize) -> Growth {
         Growth { least, known: None }
     }
 

@@ -22,12 +22,12 @@ use crate::repository::Repository;
 /// An instruction about the node above.
 #[derive(Debug)]
 pub(crate) enum Upward {
-    /// A leader has begun: what another one had begun is over.
-    Anew(Epoch),
-    /// This task leads no more: what it had begun is over.
-    End,
+    /// This task leads from here on, in that epoch.
+    Begin(Epoch),
     /// This.
     Do(Action),
+    /// It leads no more: what it had begun is over.
+    End,
 }
 
 /// The end of a mailbox at which the node puts messages in. When it is dropped, no more come.
@@ -162,11 +162,8 @@ impl LeaderState {
 
     /// Another leader begins, or none is known: this task is not it. Those who are connected are told where to go.
     pub(super) fn follow(&mut self, leader: Leader, epoch: Option<Epoch>) {
-        if self.node.take().is_some()
-            && let Some(upward) = &self.upward
-        {
-            // Nobody carries it out when the server has been told to end.
-            let _ = upward.send(Upward::End);
+        if self.node.take().is_some() {
+            instruct(&self.upward, Upward::End);
         }
         self.term += 1;
         self.domains.tell(Notice::Anew(self.term, Box::default()));
@@ -321,12 +318,7 @@ impl LeaderState {
                     assert!(has_room, "stream {peer}: a second message before the first was taken");
                 }
                 Output::Close { peer } => drop(self.outlets.remove(peer)),
-                Output::Parent(action) => {
-                    if let Some(upward) = &self.upward {
-                        // Nobody carries it out when the server has been told to end.
-                        let _ = upward.send(Upward::Do(action));
-                    }
-                }
+                Output::Parent(action) => instruct(&self.upward, Upward::Do(action)),
             }
         }
         while let Some(event) = node.next_domain_event() {
@@ -345,6 +337,14 @@ impl LeaderState {
             let _ = record.send((node.epoch(), write));
         }
         taken
+    }
+}
+
+/// Has that done about the node above, if there is one.
+pub(super) fn instruct(upward: &Option<mpsc::UnboundedSender<Upward>>, instruction: Upward) {
+    if let Some(upward) = upward {
+        // Nobody carries it out when the server has been told to end.
+        let _ = upward.send(instruction);
     }
 }
 

@@ -6,6 +6,7 @@ use lessor_proto::message::Leader;
 use tokio::sync::mpsc;
 
 use super::hold_kind::HoldKind;
+use super::leader_state::instruct;
 use super::{Driver, Unanswered, Upward};
 use crate::config::NodeConfig;
 use crate::marks::MarkWrite;
@@ -36,10 +37,7 @@ impl Driver {
                 record: Some(Record::left(record, self.identity.config.authority)),
                 ..self.identity.config.clone()
             };
-            if let Some(upward) = &leader_state.upward {
-                // Nobody carries it out when the server has been told to end.
-                let _ = upward.send(Upward::Anew(epoch));
-            }
+            instruct(&leader_state.upward, Upward::Begin(epoch));
             let mut node = Node::new(now, config, leader_state.begins_with.repository.clone());
             node.set_overrides(now, &leader_state.begins_with.overrides);
             leader_state.set_node(node);

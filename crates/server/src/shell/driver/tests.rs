@@ -110,7 +110,7 @@ fn a_task_that_leads_no_more_ends_what_it_has_begun_with_the_node_above() {
     driver.follow(Leader::default(), None).unwrap();
     assert!(upward.try_recv().is_err(), "it has begun nothing");
     driver.lead(Epoch(3), Record::default()).unwrap();
-    assert!(matches!(upward.try_recv(), Ok(Upward::Anew(Epoch(3)))));
+    assert!(matches!(upward.try_recv(), Ok(Upward::Begin(Epoch(3)))));
     driver.follow(Leader::default(), None).unwrap();
     assert!(matches!(upward.try_recv(), Ok(Upward::End)));
     driver.follow(Leader::default(), None).unwrap();
