@@ -6,7 +6,7 @@
 //! makes the sum of what holders believe stay within the limit whatever is lost, late or dead.
 //!
 //! When the limit is cut below what is out the ledger is in *debt*: until the sum fits again nobody grows, and the grants
-//! made since the cut must fit the limit by themselves, or renewals at the old amounts would never let it fit.
+//! made since the cut must fit the limit by themselves, or renewals at the old amounts would never let it fit ([`debt`]).
 //!
 //! So it is when a holder shows a grantor that learns more than there is room for: the limit was cut while nobody
 //! granted. The amount that it shows is in use until it says otherwise, and counts in full; what others were granted
@@ -24,6 +24,7 @@
 
 mod account;
 mod ceiling;
+mod debt;
 mod ghost;
 
 use std::time::Duration;
@@ -32,6 +33,8 @@ use lessor_proto::{Amount, Drift, Time};
 
 pub use account::{Account, Entry};
 pub use ceiling::Ceiling;
+pub use debt::Cut;
+use debt::Debt;
 pub use ghost::{Ghost, GhostOrigin, Part};
 
 use crate::mutation::{Rule, Rules};
@@ -43,11 +46,8 @@ pub struct Ledger {
     limit: Option<Amount>,
     /// In millionths.
     total: u128,
-    /// The amount that is charged to grants since the last debt began, in millionths, also when that debt is over.
-    since_cut: u128,
-    /// The number of debts there have been, plus one: capacity from before the start is from before all of them.
-    cut: u32,
-    debt: bool,
+    /// The cuts of the limit below what was out. Capacity from before the start is from before all of them.
+    debt: Debt,
     /// The capacity that may be out under earlier leaders to holders that are not known; part of the sum.
     ghost: Ghost,
     /// The limit of the sum before a larger mark is written; absent where there are no marks.
@@ -111,8 +111,7 @@ pub enum RoomBound {
     Limit,
 }
 
-/// The number that grants bear before there was any debt. What holders have from before the start bears a lower one.
-const FIRST_CUT: u32 = 1;
+/// What holders have from before the start is from before all cuts.
 const BEFORE_START: u32 = 0;
 
 // === impl Ledger ===
@@ -124,9 +123,7 @@ impl Ledger {
         Ledger {
             limit,
             total: 0,
-            since_cut: 0,
-            cut: FIRST_CUT,
-            debt: false,
+            debt: Debt::none(),
             ghost: Ghost::default(),
             ceiling: None,
             lack: Amount::ZERO,
@@ -135,10 +132,10 @@ impl Ledger {
         }
     }
 
-    /// The amount that is charged to grants since the debt began, in millionths; zero without a debt.
+    /// The cuts of a debt, oldest first and each to less than the one before; none without a debt.
     #[must_use]
-    pub fn since_cut(&self) -> u128 {
-        if self.debt { self.since_cut } else { 0 }
+    pub fn cuts(&self) -> &[Cut] {
+        self.debt.cuts()
     }
 
     /// The sum that grants can still reach: the limit without the ghost.
@@ -159,15 +156,13 @@ impl Ledger {
     }
 
     /// Changes the limit. Below what is out it brings debt. A further cut within a debt does not begin it anew: what was
-    /// granted since the first one goes on counting, or the two together could pass either limit.
+    /// granted since the first one goes on counting against that, or the two together could pass either limit.
     pub fn set_limit(&mut self, limit: Option<Amount>) {
         self.limit = limit;
-        let fits = limit.is_none_or(|limit| self.total <= micros(limit));
-        if !fits && !self.debt {
-            self.cut += 1;
-            self.since_cut = 0;
+        match limit.filter(|&limit| self.total > micros(limit)) {
+            Some(limit) => self.debt.cut(limit),
+            None => self.debt.end(),
         }
-        self.debt = !fits;
     }
 
     /// The sum of all charges, in millionths: more than an [`Amount`] holds when the sum is not limited.
@@ -185,14 +180,14 @@ impl Ledger {
     /// Whether more is out than the limit since it was cut.
     #[must_use]
     pub fn in_debt(&self) -> bool {
-        self.debt
+        self.debt.is_open()
     }
 
     /// By how much the sum passes the limit without a cut that explains it: nothing, always.
     #[must_use]
     pub fn overcommitment(&self) -> Amount {
         match self.limit {
-            Some(limit) if !self.debt => amount(self.total.saturating_sub(micros(limit))),
+            Some(limit) if !self.in_debt() => amount(self.total.saturating_sub(micros(limit))),
             _ => Amount::ZERO,
         }
     }
@@ -252,7 +247,9 @@ impl Ledger {
         let clips = !self.rules.keep(Rule::ShownBeyondLimit);
         let amount = if clips { shown.min(self.free()) } else { shown };
         self.change(account, |account| account.add(Entry { amount, end, seq: 0, cut: BEFORE_START }));
-        self.debt |= self.limit.is_some_and(|limit| self.total > micros(limit));
+        if let Some(limit) = self.limit.filter(|&limit| self.total > micros(limit)) {
+            self.debt.begin_as_shown(limit);
+        }
     }
 
     /// Charges `claimed`, which the holder has from an earlier leader, out of the ghost; as much of it as that has left.
@@ -291,7 +288,7 @@ impl Ledger {
         let charged = account.charge();
         let (room, bound) = self.room(account, offer.target.min(offer.most));
         let amount = room.round_down(offer.grain);
-        let (end, cut) = (self.end(offer.term), self.cut);
+        let (end, cut) = (self.end(offer.term), self.debt.number());
         if !self.rules.keep(Rule::CreditAtAck) {
             self.change(account, Account::clear);
         }
@@ -313,16 +310,22 @@ impl Ledger {
     /// The part of `target` that may be granted, and why it is not all.
     fn room(&mut self, account: &Account, target: Amount) -> (Amount, Option<RoomBound>) {
         let charged = account.charge();
-        let Some(limit) = self.limit.filter(|_| self.debt) else {
+        if !self.in_debt() {
             let room = self.reachable(account, target);
             return (room, (room < target).then(|| self.bound_of_room(charged)));
-        };
-        let mut others = self.since_cut - micros(account.charge_since(self.cut));
-        if !self.rules.keep(Rule::PostCut) {
-            others = 0;
         }
-        let room = target.min(charged).min(amount(micros(limit).saturating_sub(others)));
+        let room = target.min(charged).min(self.beside_granted(account));
         (room, (room < target).then_some(RoomBound::Debt))
+    }
+
+    /// The most that fits beside what others were granted since the cuts of a debt. Without limit where there is none.
+    #[must_use]
+    pub fn beside_granted(&self, account: &Account) -> Amount {
+        match self.in_debt() {
+            false => Amount::MAX,
+            true if !self.rules.keep(Rule::PostCut) => self.limit.unwrap_or(Amount::MAX),
+            true => self.debt.room(account),
+        }
     }
 
     /// The bound that keeps one who is charged for `charged` from growing: the ceiling, or what is out within the limit.
@@ -337,15 +340,17 @@ impl Ledger {
 
     /// Every change of an account passes here, so that the sums follow.
     fn change(&mut self, account: &mut Account, change: impl FnOnce(&mut Account)) {
-        let (charge, since) = (account.charge(), account.charge_since(self.cut));
+        let (charge, since) = (account.charge(), self.debt.charges(account));
         change(account);
         self.total = self.total + micros(account.charge()) - micros(charge);
-        self.since_cut = self.since_cut + micros(account.charge_since(self.cut)) - micros(since);
+        self.debt.note(&since, account);
         self.settle_debt();
     }
 
     fn settle_debt(&mut self) {
-        self.debt = self.debt && self.limit.is_some_and(|limit| self.total > micros(limit));
+        if self.in_debt() && self.limit.is_none_or(|limit| self.total <= micros(limit)) {
+            self.debt.end();
+        }
     }
 
     /// When a grant is certainly over.

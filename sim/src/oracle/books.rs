@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use lessor_proto::message::{HolderKind, Order};
 use lessor_proto::{Amount, Epoch, Time};
+use lessor_server::ledger::Cut;
 use lessor_server::node::{Books, ChildBook, Claims};
 use lessor_server::repository::{Kind, Legacy};
 
@@ -26,8 +27,8 @@ pub(super) struct Seen {
     ghost: u64,
     /// The children with their charges, while the books were in debt.
     debtors: Vec<ChildBook>,
-    /// The amount that had been granted since the cut of a limit that may have been cut again since.
-    since_cut: u128,
+    /// The cuts of the debt that the books were in.
+    cuts: Vec<Cut>,
     /// The limit of the sum, and the time, by the clock of its leader, until which the sum may still pass it since
     /// it was last cut.
     limit: u128,

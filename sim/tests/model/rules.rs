@@ -187,7 +187,8 @@ impl World {
             self.fail(I23);
         }
         let limit = u128::from(books.limit.unwrap_or(Amount::MAX).as_micros());
-        if books.total > limit && !books.in_debt || books.in_debt && books.since_cut > limit {
+        let is_passed = books.cuts.iter().any(|cut| cut.since > u128::from(cut.limit.as_micros()));
+        if books.total > limit && !books.in_debt || is_passed {
             self.fail(I5);
         }
         let (then, found) = (before.charges(number), self.charges(number));

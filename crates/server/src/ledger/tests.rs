@@ -117,6 +117,10 @@ fn entries_of_a_silent_shrinking_holder_are_bounded() {
 }
 const MOST_ENTRIES_SEEN: usize = 16;
 
+fn cuts(ledger: &Ledger) -> Vec<(Amount, Amount)> {
+    ledger.cuts().iter().map(|cut| (cut.limit, amount(cut.since))).collect()
+}
+
 #[test]
 fn in_debt_nobody_grows_and_renewals_fit_the_new_limit() {
     let mut ledger = Ledger::new(Some(units(100)), Rules::default());
@@ -161,7 +165,7 @@ fn what_is_shown_counts_in_full_and_is_granted_as_far_as_there_is_room() {
     assert_eq!(ledger.grant(&mut honest, &offer(90, 1, 2)).amount, units(40), "in debt nobody grows");
     ledger.acknowledge(&mut liar, 1, units(60));
     assert!(!ledger.in_debt());
-    assert_eq!(ledger.since_cut(), 0, "nothing counts as granted since a cut that is over");
+    assert_eq!(cuts(&ledger), [], "nothing counts as granted since a cut that is over");
 }
 
 #[test]
@@ -173,7 +177,7 @@ fn what_is_shown_in_a_debt_does_not_begin_it_anew() {
     }
     let granted = accounts.iter_mut().map(|account| ledger.grant(account, &offer(80, 1, 1)).amount);
     assert_eq!(granted.collect::<Vec<_>>(), [units(80), units(20), units(0)]);
-    assert_eq!((ledger.total(), ledger.since_cut()), (240_000_000, 100_000_000));
+    assert_eq!((ledger.total(), cuts(&ledger)), (240_000_000, vec![(units(100), units(100))]));
     accounts.iter_mut().for_each(|account| ledger.expire(account, at(60)));
     assert!(!ledger.in_debt());
 }
@@ -298,5 +302,68 @@ fn two_cuts_in_one_debt_do_not_add_up() {
     ledger.set_limit(Some(units(87)));
     assert_eq!(ledger.grant(&mut a, &offer(72, 16, 2)).amount, units(72));
     ledger.set_limit(Some(units(20)));
-    assert_eq!(ledger.grant(&mut b, &offer(16, 16, 2)).amount, units(0), "a has 72 for a whole lease yet");
+    assert_eq!(
+        ledger.grant(&mut b, &offer(16, 16, 2)).amount,
+        units(15),
+        "a has 72 of 87 for a whole lease yet"
+    );
+}
+
+/// A node above that takes back in steps, as its own share falls from one message to the next.
+#[test]
+fn a_further_cut_in_one_debt_leaves_everybody_its_share() {
+    let mut ledger = Ledger::new(Some(units(100)), Rules::default());
+    let mut accounts = vec![Account::default(); 10];
+    accounts.iter_mut().for_each(|account| _ = ledger.grant(account, &offer(10, 0, 1)));
+    for (limit, seq) in [(90, 2), (80, 3), (40, 4), (30, 5)] {
+        ledger.set_limit(Some(units(limit)));
+        for account in &mut accounts {
+            assert_eq!(ledger.grant(account, &offer(limit / 10, 1, seq)).amount, units(limit / 10));
+        }
+    }
+    let since: Vec<_> = [90, 80, 40, 30].map(|limit| (units(limit), units(limit))).into();
+    assert_eq!((ledger.total(), cuts(&ledger)), (100_000_000, since));
+    // One after the other says that it keeps to what it was told last, and the first of them to what it was told before.
+    ledger.acknowledge(&mut accounts[0], 4, units(4));
+    accounts[1..].iter_mut().for_each(|account| ledger.acknowledge(account, 5, units(3)));
+    assert_eq!(cuts(&ledger), [(units(40), units(31)), (units(30), units(30))], "the others are over");
+    ledger.acknowledge(&mut accounts[0], 5, units(3));
+    assert!(!ledger.in_debt());
+}
+
+#[test]
+fn what_is_granted_between_two_cuts_fits_the_first_with_what_is_granted_since_the_second() {
+    let mut ledger = Ledger::new(Some(units(200)), Rules::default());
+    let (mut a, mut b) = (Account::default(), Account::default());
+    ledger.grant(&mut a, &offer(100, 0, 1));
+    ledger.grant(&mut b, &offer(100, 0, 1));
+    ledger.set_limit(Some(units(100)));
+    assert_eq!(ledger.grant(&mut a, &offer(70, 1, 2)).amount, units(70));
+    ledger.set_limit(Some(units(99)));
+    assert_eq!(ledger.grant(&mut b, &offer(100, 1, 2)).amount, units(30), "100 were granted since the first");
+    ledger.set_limit(Some(units(60)));
+    assert_eq!(ledger.grant(&mut a, &offer(40, 2, 3)).amount, units(40));
+    assert_eq!(ledger.grant(&mut b, &offer(30, 2, 3)).amount, units(20), "and 60 since the third");
+    ledger.set_limit(Some(units(80)));
+    let since = [(units(100), units(100)), (units(99), units(70)), (units(80), units(60))];
+    assert_eq!(cuts(&ledger), since, "it was raised");
+}
+
+#[test]
+fn of_many_cuts_in_one_debt_the_last_are_counted_together() {
+    let mut ledger = Ledger::new(Some(units(100)), Rules::default());
+    let mut accounts = vec![Account::default(); 2];
+    accounts.iter_mut().for_each(|account| _ = ledger.grant(account, &offer(50, 0, 1)));
+    for (seq, limit) in (2..=30).zip((40..98).rev().step_by(2)) {
+        ledger.set_limit(Some(units(limit)));
+        let granted =
+            accounts.iter_mut().map(|account| ledger.grant(account, &offer(limit / 2, 1, seq)).amount);
+        let sum: u128 = granted.map(|amount| u128::from(amount.as_micros())).sum();
+        assert!(sum <= u128::from(units(limit).as_micros()));
+        assert!(cuts(&ledger).len() <= 8);
+    }
+    for account in &mut accounts {
+        ledger.acknowledge(account, 30, units(20));
+    }
+    assert!(!ledger.in_debt());
 }

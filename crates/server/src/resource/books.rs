@@ -6,7 +6,7 @@ use lessor_proto::{Amount, Incarnation, Time};
 
 use super::Resource;
 use super::holders::Child;
-use crate::ledger::Ghost;
+use crate::ledger::{Cut, Ghost};
 use crate::repository::Kind;
 
 /// The books of one resource.
@@ -28,8 +28,8 @@ pub struct Books {
     pub ghost_parts: Ghost,
     /// Whether more is out than the limit since that was cut.
     pub in_debt: bool,
-    /// The amount that was granted since, in millionths.
-    pub since_cut: u128,
+    /// The cuts of a debt, oldest first.
+    pub cuts: Vec<Cut>,
     /// The holders that are charged.
     pub children: Vec<ChildBook>,
 }
@@ -84,7 +84,7 @@ impl Resource {
             ghost_until: self.ghost_until(),
             ghost_parts: *self.ledger().ghost_parts(),
             in_debt: self.ledger().in_debt(),
-            since_cut: self.ledger().since_cut(),
+            cuts: self.ledger().cuts().to_vec(),
             children: self.child_books(),
         }
     }

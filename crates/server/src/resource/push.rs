@@ -184,6 +184,10 @@ impl Resource {
         slot: Slot,
         cx: CallContext<'_>,
     ) -> Option<lessor_proto::message::Grant> {
+        self.appraise();
+        if self.is_left_alone(now, slot, self.target(now, slot)) {
+            return None;
+        }
         let reply = self.answer(now, slot, cx)?;
         self.note(slot, reply.told);
         Some(reply.grant)
@@ -239,6 +243,9 @@ impl Resource {
             self.pusher.park(slot);
             return false;
         }
+        if self.is_left_alone(now, slot, self.target(now, slot)) {
+            return false;
+        }
         let Some(reply) = self.answer(now, slot, cx) else { return false };
         self.note(slot, reply.told);
         peers.grant(peer, reply.grant);
@@ -260,10 +267,24 @@ impl Resource {
             return false;
         }
         let target = self.target_bound(now, slot).at_most(most, BoundBy::OthersOut);
+        if self.is_left_alone(now, slot, target.amount) {
+            return false;
+        }
         let Some(reply) = self.answer_with(now, slot, target, cx) else { return false };
         self.note(slot, reply.told);
         peers.grant(peer, reply.grant);
         true
+    }
+
+    /// Whether the holder at `slot`, to which `target` is due, keeps what it has for now. In a debt others may have been granted
+    /// more since the cut than is due to them by now: as soon as they say that they keep to that, there is room for this one.
+    /// It would be told of less than its share before, or of nothing. It waits no longer than for half of its lease.
+    fn is_left_alone(&self, now: Time, slot: Slot, target: Amount) -> bool {
+        let account = self.holders.at(slot).account();
+        let Some(last) = account.last().filter(|_| self.ledger.in_debt()) else { return false };
+        self.ledger.beside_granted(account) < target.min(last.amount)
+            && now + self.terms.lease_length / 2 < last.end
+            && !self.pusher.listeners().is_owed(slot)
     }
 
     fn note(&mut self, slot: Slot, told: Told) {

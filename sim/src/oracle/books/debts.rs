@@ -28,12 +28,7 @@ impl Oracle {
                 format!("task {task} has {} of {limit} of r{resource} out, and no debt", books.total)
             });
         }
-        let since_cut = std::mem::replace(&mut self.seen[index].since_cut, books.since_cut);
-        if books.in_debt && books.since_cut > limit.max(since_cut) {
-            self.fail(5, || {
-                format!("task {task} granted {} of {limit} of r{resource} since the cut", books.since_cut)
-            });
-        }
+        self.check_cuts(task, resource, limit, books);
         let over = facts.over_after_cut(task, resource, books);
         let seen = &mut self.seen[index];
         let cut = std::mem::replace(&mut seen.limit, limit) > limit;
@@ -63,6 +58,25 @@ impl Oracle {
             if child.charge.as_micros() > was.as_micros() + claimed {
                 self.fail(5, || {
                     format!("task {task} is in debt, and {} grows to {}", child.holder, child.charge)
+                });
+            }
+        }
+    }
+
+    /// What was granted since each cut of a debt fits the limit that it made, or is no more than it was, where two are counted as
+    /// one.
+    fn check_cuts(&mut self, task: u32, resource: u16, limit: u128, books: &Books) {
+        let index = self.at(task, resource);
+        let before = std::mem::replace(&mut self.seen[index].cuts, books.cuts.clone());
+        let last = books.cuts.last().map(|cut| u128::from(cut.limit.as_micros()));
+        if books.in_debt && last != Some(limit) {
+            self.fail(5, || format!("task {task} is in debt of r{resource} by {last:?}, of {limit}"));
+        }
+        for cut in &books.cuts {
+            let was = before.iter().find(|was| was.number == cut.number).map_or(0, |was| was.since);
+            if cut.since > u128::from(cut.limit.as_micros()).max(was) {
+                self.fail(5, || {
+                    format!("task {task} granted too much of r{resource} since the cut: {cut:?}")
                 });
             }
         }
