@@ -6,7 +6,7 @@
 //! makes the sum of what holders believe stay within the limit whatever is lost, late or dead.
 //!
 //! When the limit is cut below what is out the ledger is in *debt*: until the sum fits again nobody grows, and the grants
-//! made since the cut must fit the limit by themselves, or renewals at the old amounts would never let it fit ([`debt`]).
+//! made since the cut must fit the limit by themselves, or renewals at the old amounts would never let it fit.
 //!
 //! So it is when a holder shows a grantor that learns more than there is room for: the limit was cut while nobody
 //! granted. The amount that it shows is in use until it says otherwise, and counts in full; what others were granted
@@ -111,7 +111,7 @@ pub enum RoomBound {
     Limit,
 }
 
-/// What holders have from before the start is from before all cuts.
+/// The number that what holders have from before the start bears: it is from before all cuts.
 const BEFORE_START: u32 = 0;
 
 // === impl Ledger ===

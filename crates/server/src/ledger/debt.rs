@@ -96,7 +96,7 @@ impl Debt {
         }
     }
 
-    /// What is out fits the limit.
+    /// The debt is over: all that is out fits the limit.
     pub(super) fn end(&mut self) {
         self.cuts.truncate(1);
         self.is_open = false;

@@ -63,7 +63,7 @@ impl Oracle {
         }
     }
 
-    /// What was granted since each cut of a debt fits the limit that it made, or is no more than it was, where two are counted as
+    /// The grants since each cut of a debt fit the limit that it made, or are no more than they were, where two are counted as
     /// one.
     fn check_cuts(&mut self, task: u32, resource: u16, limit: u128, books: &Books) {
         let index = self.at(task, resource);
