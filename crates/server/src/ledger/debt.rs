@@ -45,7 +45,7 @@ pub(super) type SinceCuts = SmallVec<[Amount; 1]>;
 // === impl Debt ===
 
 impl Debt {
-    /// The debt is over, or was never there.
+    /// The state in which nothing was ever cut.
     pub(super) fn none() -> Debt {
         let start = Cut { number: FIRST, limit: Amount::MAX, since: 0 };
         Debt { cuts: smallvec![start], last: FIRST, is_open: false }
