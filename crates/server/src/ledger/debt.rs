@@ -125,7 +125,7 @@ impl Debt {
     }
 
     /// Counts two cuts, one after the other, as one: what was granted since the first of them, against the limit of the second.
-    /// Of what that is passed by at the least.
+    /// It is the pair of which that is passed by the least.
     fn merge_alike(&mut self) {
         let passed = |pair: &[Cut]| pair[0].since.saturating_sub(micros(pair[1].limit));
         let pairs = self.cuts.windows(2).map(passed).enumerate();
