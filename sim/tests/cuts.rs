@@ -1,5 +1,5 @@
-//! A share that becomes smaller in steps, faster than those below say that they keep to the last one: everybody has its part of
-//! each.
+//! Cuts that follow each other faster than those below say that they keep to the last one: nobody is above its share, and nobody
+//! is without one. So it is where a share falls in steps, and where leaders fail.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -10,8 +10,19 @@ use lessor_sim::plan::{ClientPlan, Election, EtcdPlan, Hold, Link, Scrutiny, Sim
 use lessor_sim::rng::Rng;
 use lessor_sim::simulation::Simulation;
 
+/// Clients of a leaf, and those of the root beside it.
 const BELOW: u32 = 20;
 const BESIDE: u32 = 10;
+
+/// The leaves of a town, and the clients of each.
+const LEAVES: [u32; 2] = [1, 2];
+const TOWN: u32 = 50;
+
+/// A client of the root itself.
+fn beside(number: u32, link: Link, wants: f64) -> ClientPlan {
+    let name = format!("beside-{number}");
+    ClientPlan { name, site: 0, link, way: Way::Stream, holds: vec![Hold::new(0, wants)] }
+}
 
 /// A leaf with clients that are 40 ms away, and beside it clients of the root, which want nothing yet.
 fn sim(seed: u64) -> Simulation {
@@ -19,13 +30,7 @@ fn sim(seed: u64) -> Simulation {
     for client in &mut plan.clients {
         client.link = Link::fixed(Duration::from_millis(40));
     }
-    plan.clients.extend((0..BESIDE).map(|number| ClientPlan {
-        name: format!("beside-{number}"),
-        site: 0,
-        link: Link::NEAR,
-        way: Way::Stream,
-        holds: vec![Hold::new(0, 0.0)],
-    }));
+    plan.clients.extend((0..BESIDE).map(|number| beside(number, Link::NEAR, 0.0)));
     let mut sim = Simulation::new(seed, &plan);
     sim.pass(Duration::from_secs(30)).unwrap();
     sim
@@ -58,13 +63,13 @@ fn nobody_is_cut_off_as_the_share_of_a_node_falls_in_steps() {
 struct Town {
     sim: Simulation,
     rng: Rng,
+    /// Whether each client had a lease when it was looked at last.
     had: Vec<bool>,
     /// When somebody came to have no lease who had one, and who.
     lost: Vec<(Time, u32)>,
 }
 
-const LEAVES: [u32; 2] = [1, 2];
-const TOWN: u32 = 50;
+// === impl Town ===
 
 impl Town {
     fn new(seed: u64) -> Town {
@@ -76,14 +81,8 @@ impl Town {
             site.terms =
                 Terms { lease_length: Duration::from_secs(30), refresh_interval: Duration::from_secs(2) };
         }
-        plan.clients.extend((0..7).map(|number| ClientPlan {
-            name: format!("direct-{number}"),
-            site: 0,
-            link,
-            way: Way::Stream,
-            holds: vec![Hold::new(0, 10.5)],
-        }));
         plan.clients.iter_mut().for_each(|client| client.link = link);
+        plan.clients.extend((0..7).map(|number| beside(number, link, 10.5)));
         plan.watch = Scrutiny::Loose(1_000);
         plan.election = Election::Etcd(EtcdPlan {
             ttl: Duration::from_secs(3),
@@ -97,7 +96,8 @@ impl Town {
         Town { sim, rng: Rng::new(seed), had, lost: Vec::new() }
     }
 
-    /// Every 24 ms somebody wants something else, and every 60 ms on average a leader stands still for up to 420 ms.
+    /// Every 24 ms somebody wants something else. On average a leader stands still every 60 ms, for up to 420 ms, and a client
+    /// every 20 ms, for up to 320 ms.
     fn pass(&mut self, millis: u32) {
         for milli in 0..millis {
             let all = self.had.len() as u64;

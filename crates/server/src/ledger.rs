@@ -318,7 +318,7 @@ impl Ledger {
         (room, (room < target).then_some(RoomBound::Debt))
     }
 
-    /// The most that fits beside what others were granted since the cuts of a debt. Without limit where there is none.
+    /// The most that fits beside what others were granted since the cuts of a debt. Without a debt that has no limit.
     #[must_use]
     pub fn beside_granted(&self, account: &Account) -> Amount {
         match self.in_debt() {

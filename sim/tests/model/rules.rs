@@ -188,7 +188,8 @@ impl World {
         }
         let limit = u128::from(books.limit.unwrap_or(Amount::MAX).as_micros());
         let is_passed = books.cuts.iter().any(|cut| cut.since > u128::from(cut.limit.as_micros()));
-        if books.total > limit && !books.in_debt || is_passed {
+        let is_cut = books.cuts.last().map(|cut| cut.limit) == books.limit;
+        if books.total > limit && !books.in_debt || books.in_debt && (is_passed || !is_cut) {
             self.fail(I5);
         }
         let (then, found) = (before.charges(number), self.charges(number));

@@ -1,9 +1,9 @@
 //! The debt: the cuts of the limit below what is out, each with what was granted since.
 //!
-//! What is granted since a cut fits the limit that it made, or renewals at the old amounts would never let the sum fit. A
-//! further cut within the debt leaves that as it is: what was granted between the two has to fit the first limit, with what
-//! is granted since the second one, and only the latter has to fit the second. With one count for both, those who were
-//! granted something between the two would fill the second limit, and nobody would be granted anything.
+//! The grants since a cut fit the limit that it made, or renewals at the old amounts would never let the sum fit. A further cut
+//! within the debt leaves that as it is: what was granted between the two has to fit the first limit, with what is granted
+//! since the second one, and only the latter has to fit the second. With one count for both, those who were granted something
+//! between the two would fill the second limit, and nobody would be granted anything.
 
 use lessor_proto::Amount;
 use smallvec::{SmallVec, smallvec};

@@ -12,10 +12,11 @@
 use std::time::Duration;
 
 use lessor_algorithms::SharePolicy;
-use lessor_proto::message::{BoundBy, Has, HolderKind, Order};
+use lessor_proto::message::{BoundBy, Grant, Has, HolderKind, Order};
 use lessor_proto::{Amount, Epoch, Time};
 
 use super::calendar::earliest;
+use super::due::Due;
 use super::feeding::{SLICE, Turn};
 use super::holders::Demands;
 use super::slab::Slot;
@@ -178,19 +179,10 @@ impl Resource {
     }
 
     /// Grants the holder at `slot` the amount due to it, for its stream; nothing if nothing can be granted.
-    pub(crate) fn grant_anew(
-        &mut self,
-        now: Time,
-        slot: Slot,
-        cx: CallContext<'_>,
-    ) -> Option<lessor_proto::message::Grant> {
+    pub(crate) fn grant_anew(&mut self, now: Time, slot: Slot, cx: CallContext<'_>) -> Option<Grant> {
         self.appraise();
-        if self.is_left_alone(now, slot, self.target(now, slot)) {
-            return None;
-        }
-        let reply = self.answer(now, slot, cx)?;
-        self.note(slot, reply.told);
-        Some(reply.grant)
+        let due = self.target_bound(now, slot);
+        self.tell(now, slot, due, cx)
     }
 
     /// Whether the holder at `slot` has no lease that has not ended, or one of nothing.
@@ -238,18 +230,8 @@ impl Resource {
     /// Grants what is due to the holder at `slot`, and gives it to its stream; unless that takes nothing, and will be
     /// asked again when it does.
     pub(crate) fn push(&mut self, now: Time, slot: Slot, cx: CallContext<'_>, peers: &mut Peers) -> bool {
-        let Some(peer) = self.pusher.peer(slot) else { return false };
-        if !peers.takes(peer, &self.id) {
-            self.pusher.park(slot);
-            return false;
-        }
-        if self.is_left_alone(now, slot, self.target(now, slot)) {
-            return false;
-        }
-        let Some(reply) = self.answer(now, slot, cx) else { return false };
-        self.note(slot, reply.told);
-        peers.grant(peer, reply.grant);
-        true
+        self.appraise();
+        self.push_at_most(now, slot, Amount::MAX, cx, peers)
     }
 
     /// The same, of what is due no more than `most`.
@@ -266,23 +248,29 @@ impl Resource {
             self.pusher.park(slot);
             return false;
         }
-        let target = self.target_bound(now, slot).at_most(most, BoundBy::OthersOut);
-        if self.is_left_alone(now, slot, target.amount) {
-            return false;
-        }
-        let Some(reply) = self.answer_with(now, slot, target, cx) else { return false };
-        self.note(slot, reply.told);
-        peers.grant(peer, reply.grant);
+        let due = self.target_bound(now, slot).at_most(most, BoundBy::OthersOut);
+        let Some(grant) = self.tell(now, slot, due, cx) else { return false };
+        peers.grant(peer, grant);
         true
     }
 
-    /// Whether the holder at `slot`, to which `target` is due, keeps what it has for now. In a debt others may have been granted
+    /// The grant of `due` that the holder at `slot` is told on its stream; nothing if nothing can be granted, or it is left alone.
+    fn tell(&mut self, now: Time, slot: Slot, due: Due, cx: CallContext<'_>) -> Option<Grant> {
+        if self.is_left_alone(now, slot, due.amount) {
+            return None;
+        }
+        let reply = self.answer_with(now, slot, due, cx)?;
+        self.note(slot, reply.told);
+        Some(reply.grant)
+    }
+
+    /// Whether the holder at `slot`, to which `due` is due, keeps what it has for now. In a debt others may have been granted
     /// more since the cut than is due to them by now: as soon as they say that they keep to that, there is room for this one.
     /// It would be told of less than its share before, or of nothing. It waits no longer than for half of its lease.
-    fn is_left_alone(&self, now: Time, slot: Slot, target: Amount) -> bool {
+    fn is_left_alone(&self, now: Time, slot: Slot, due: Amount) -> bool {
         let account = self.holders.at(slot).account();
         let Some(last) = account.last().filter(|_| self.ledger.in_debt()) else { return false };
-        self.ledger.beside_granted(account) < target.min(last.amount)
+        self.ledger.beside_granted(account) < due.min(last.amount)
             && now + self.terms.lease_length / 2 < last.end
             && !self.pusher.listeners().is_owed(slot)
     }
@@ -418,5 +406,5 @@ impl Resource {
 #[derive(Debug)]
 pub(crate) struct Renewed {
     pub(crate) renewal: Renewal,
-    pub(crate) grant: Option<lessor_proto::message::Grant>,
+    pub(crate) grant: Option<Grant>,
 }
