@@ -42,6 +42,8 @@ pub(crate) enum Event {
     Take(u32, u32),
     /// A program that was told of another kind comes back as that, in the same life of its client.
     Reopen(u32, u32),
+    /// A leader hears what has waited until it may act again.
+    Waiting(u32),
     /// A process that was frozen goes on.
     Thaw(Actor),
     Fault(Fault),
@@ -189,7 +191,8 @@ impl Event {
             | Event::LeasesEnd(_)
             | Event::EtcdThaws
             | Event::Stored { .. }
-            | Event::Room(_) => true,
+            | Event::Room(_)
+            | Event::Waiting(_) => true,
             Event::Lapse(_)
             | Event::Use(_)
             | Event::Hit(_)

@@ -138,6 +138,8 @@ pub struct Tally {
     pub etcd_unanswered: u64,
     /// Calls that etcd carried out when those who had made them had given them up.
     pub etcd_late: u64,
+    /// Messages that waited for a leader whose authority had lapsed.
+    pub lapsed: u64,
     /// Epochs that have begun while another leader of the site had authority.
     pub beside: u64,
     /// Each kind of fault.
@@ -319,6 +321,7 @@ impl Tally {
         self.etcd_lost += other.etcd_lost;
         self.etcd_unanswered += other.etcd_unanswered;
         self.etcd_late += other.etcd_late;
+        self.lapsed += other.lapsed;
         self.beside += other.beside;
         for (mine, others) in self.gaps.iter_mut().zip(other.gaps) {
             *mine += others;
@@ -336,6 +339,7 @@ impl Tally {
             ("call of etcd lost", self.etcd_lost),
             ("write made and the answer lost", self.etcd_unanswered),
             ("call of etcd late", self.etcd_late),
+            ("message waited for a leader that had lapsed", self.lapsed),
             ("epoch begun beside another", self.beside),
         ];
         messages.into_iter().chain(Fault::ALL.iter().map(|kind| kind.name()).zip(self.gaps))
@@ -353,6 +357,7 @@ impl Default for Tally {
             etcd_lost: 0,
             etcd_unanswered: 0,
             etcd_late: 0,
+            lapsed: 0,
             beside: 0,
             gaps: [0; Fault::ALL.len()],
         }

@@ -20,6 +20,7 @@ mod fault;
 mod holder;
 mod judging;
 mod kinds;
+mod lapses;
 mod leadership;
 mod looks;
 mod node;
@@ -222,6 +223,7 @@ impl Simulation {
             Event::EtcdThaws => self.thaw_etcd(),
             Event::Stored { task, births } => self.stored(task, births),
             Event::Room(site) => self.room(site),
+            Event::Waiting(task) => self.hear_waiting(task),
         }
     }
 
@@ -235,6 +237,7 @@ impl Simulation {
             | Event::Access(task)
             | Event::Tidy(task, _)
             | Event::Stored { task, .. }
+            | Event::Waiting(task)
             | Event::Clock(task, _) => Some(Actor::Task(*task)),
             Event::Templates(task, step) => match **step {
                 TemplateStep::Call { .. } | TemplateStep::Push => None,

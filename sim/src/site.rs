@@ -1,6 +1,6 @@
 //! A site of the tree, its tasks, and the epochs of those of them that lead.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use lessor_server::node::{Peer, PeerTable};
 use lessor_server::record::Record;
 
 use crate::directory::{Directory, Journal};
+use crate::event::ToNode;
 use crate::open_node::OpenNode;
 use crate::plan::{Keeps, Terms};
 use crate::process::Process;
@@ -144,14 +145,14 @@ pub(crate) struct Leadership {
     pub(crate) peers: PeerTable<StreamRef>,
     /// The rights of those at the other ends of streams, where there are rules of access.
     pub(crate) rights: BTreeMap<Peer, PeerRights>,
-    /// The record that it found written.
-    pub(crate) read: Record,
-    /// The end of what those before it have left.
+    /// The legacy of those before it.
     pub(crate) left: LeftBehind,
     /// The journal of its state directory, if it keeps one.
     pub(crate) journal: Option<Journal>,
     /// The write that it has asked for: the candidate's ticket of it, and the node's.
     pub(crate) writing: Option<(Ticket, u64)>,
+    /// The messages that wait until it may act again, the oldest first.
+    pub(crate) waiting: VecDeque<ToNode>,
     /// Whether what is out is written down.
     pub(crate) keeps: bool,
     /// The newest edition that was in force under it or, by what it has read, before.
@@ -160,9 +161,11 @@ pub(crate) struct Leadership {
     pub(crate) made_before: BTreeMap<Peer, usize>,
 }
 
-/// The end of what earlier leaders have left, by the clock of the one that leads.
-#[derive(Clone, Copy, Debug)]
+/// The record that earlier leaders have left, and the end of what is out, by the clock of the one that leads.
+#[derive(Clone, Debug)]
 pub(crate) struct LeftBehind {
+    /// The record that it found written.
+    pub(crate) record: Record,
     /// When its predecessor is certainly silent.
     pub(crate) opens: Time,
     /// When nothing of earlier epochs is in use any more.

@@ -63,7 +63,7 @@ impl From<Unanswered> for ApiProblem {
         let code = match &fault {
             Unanswered::Refused(_) => StatusCode::BAD_REQUEST,
             Unanswered::NotLeading(_) => StatusCode::CONFLICT,
-            Unanswered::Late | Unanswered::Ending => StatusCode::SERVICE_UNAVAILABLE,
+            Unanswered::Late | Unanswered::Ending | Unanswered::Lapsed => StatusCode::SERVICE_UNAVAILABLE,
             Unanswered::Broken => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let problem = ApiProblem::new(code, fault.to_string());

@@ -208,6 +208,16 @@ impl Candidate {
         }
     }
 
+    /// Until when nobody else can lead, as etcd has heard of it last: whoever is connected to it finds nobody else before, also while
+    /// its authority has lapsed. It is no authority to act.
+    #[must_use]
+    pub fn key_until(&self) -> Option<Time> {
+        match &self.phase {
+            Phase::Leading(leadership) => leadership.key_until(),
+            _ => None,
+        }
+    }
+
     /// When nobody else led yet for certain, if it leads.
     #[must_use]
     pub fn led_at(&self) -> Option<Time> {

@@ -134,7 +134,7 @@ impl Oracle {
         let site = facts.tasks[task as usize].site;
         let id = &facts.resources[usize::from(resource)].id;
         let below = self.sums.below[self.at(site, resource)];
-        let read = facts.tasks[task as usize].leadership.as_ref().map(|leadership| &leadership.read);
+        let read = facts.tasks[task as usize].leadership.as_ref().map(|leadership| &leadership.left.record);
         let haunted = facts.is_haunted(task) && read.is_some_and(|read| read.marks.contains_key(id));
         let knows = read.is_some() && !facts.is_learning(task);
         if knows && facts.sites[site as usize].kin.parent.is_none() && below > 0 && !haunted {
@@ -183,7 +183,8 @@ impl Oracle {
         let ghost = books.ghost.as_micros();
         // What claimants give up may go back to it.
         let deferred = facts.rules.claims == Claims::Deferred;
-        let read = facts.tasks[task as usize].leadership.as_ref().map(|leadership| &leadership.read.marks);
+        let read =
+            facts.tasks[task as usize].leadership.as_ref().map(|leadership| &leadership.left.record.marks);
         let found = read.and_then(|marks| marks.get(&facts.resources[usize::from(resource)].id));
         let grew = match seen.epoch == epoch && !deferred {
             true => ghost > seen.ghost,
@@ -195,7 +196,7 @@ impl Oracle {
         let now = facts.local(Actor::Task(task));
         let leadership = facts.tasks[task as usize].leadership.as_ref();
         let outlasts = leadership.is_some_and(|leadership| {
-            let rest = leadership.read.rests.get(id).copied().unwrap_or_default();
+            let rest = leadership.left.record.rests.get(id).copied().unwrap_or_default();
             let own = found.copied().unwrap_or_default().saturating_sub(rest);
             rest > Amount::ZERO
                 && leadership.left.rest_end[usize::from(id.is_floor())] + TICK <= now

@@ -24,7 +24,7 @@ impl Oracle {
         }
         let books = facts.books_of(head, resource);
         let id = &facts.resources[usize::from(resource)].id;
-        let read = facts.tasks[head as usize].leadership.as_ref().map(|leadership| &leadership.read);
+        let read = facts.tasks[head as usize].leadership.as_ref().map(|leadership| &leadership.left.record);
         let ghost = match &books {
             Some(books) => books.ghost,
             None if facts.is_haunted(head) => {

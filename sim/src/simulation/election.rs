@@ -284,7 +284,10 @@ impl Simulation {
             Outcome::Elected { epoch, record } => {
                 self.begin_leadership(task, epoch, Left::Elected(record));
             }
-            Outcome::Resumed => self.note(who, Happening::Authority, [1, 0, 0]),
+            Outcome::Resumed => {
+                self.note(who, Happening::Authority, [1, 0, 0]);
+                self.later(Duration::ZERO, Event::Waiting(task));
+            }
             Outcome::Lapsed => self.note(who, Happening::Authority, [0, 0, 0]),
             Outcome::Deposed => self.follow(task, Leader::default(), 0),
             Outcome::Leader(leader) => {

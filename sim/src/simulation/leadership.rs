@@ -1,6 +1,6 @@
 //! Epochs: how they begin and end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use lessor_client::Failure;
@@ -11,6 +11,7 @@ use lessor_server::node::{Node, NodeConfig, ParentConfig, PeerTable};
 use lessor_server::record::{Record, Unknown};
 use lessor_server::token::{Key, TokenKeys};
 
+use super::lapses::opening;
 use super::{Event, Simulation, ToHolder, ToNode};
 use crate::actor::Actor;
 use crate::directory::Journal;
@@ -100,9 +101,9 @@ impl Simulation {
             heartbeat_slice,
             peers,
             rights: BTreeMap::new(),
-            read,
-            left: LeftBehind { opens, ghost_end, rest_end, learns },
+            left: LeftBehind { record: read, opens, ghost_end, rest_end, learns },
             journal,
+            waiting: VecDeque::new(),
             writing: None,
             keeps,
             newest,
@@ -229,7 +230,8 @@ impl Simulation {
         // In the order in which they were opened.
         let mut streams: Vec<_> = leadership.peers.iter().collect();
         streams.sort_unstable_by_key(|&(peer, _)| peer);
-        for (_, &stream) in streams {
+        let connected = streams.into_iter().map(|(_, &stream)| stream);
+        for stream in connected.chain(opening(leadership.waiting)) {
             match farewell {
                 Farewell::Redirect(leader) => self.redirect(stream, leader),
                 Farewell::Crash { said } => self.orphan(stream, *said),

@@ -18,6 +18,7 @@ use crate::trace::Happening;
 impl Simulation {
     /// Something arrives at a task.
     pub(super) fn at_node(&mut self, task: u32, delivery: ToNode) {
+        let Some(delivery) = self.keep_back(task, delivery) else { return };
         let found = &self.tree.tasks[task as usize];
         if found.up && found.acts(self.now) {
             self.at_leader(task, delivery);
@@ -130,7 +131,8 @@ impl Simulation {
                 self.close_down(stream, "not the leader");
             }
             ToNode::Open { .. } => {}
-            // Of one whose authority has lapsed the peers are still connected. What has come up is lost, so the stream ends.
+            // Of one whose authority has lapsed the peers are still connected. Its key may have ended: what has come up is lost, so
+            // the stream ends.
             ToNode::Up { stream, .. } => {
                 if self.is_cut(stream, true) {
                     return;
@@ -164,7 +166,7 @@ impl Simulation {
         true
     }
 
-    fn knows_streams(&self, task: u32) -> bool {
+    pub(super) fn knows_streams(&self, task: u32) -> bool {
         self.tree.sites[self.tree.tasks[task as usize].site as usize].upward.streams
     }
 
@@ -334,7 +336,7 @@ impl Simulation {
     }
 
     /// The peer that the stream is to the node of a task.
-    fn peer(&self, task: u32, stream: StreamRef) -> Option<Peer> {
+    pub(super) fn peer(&self, task: u32, stream: StreamRef) -> Option<Peer> {
         let (epoch, peer) = self.streams.get(stream)?.peer?;
         let leadership = self.tree.tasks[task as usize].leadership.as_ref()?;
         (epoch == leadership.epoch && leadership.peers.contains(peer)).then_some(peer)

@@ -13,6 +13,9 @@ use crate::town::{EAST, ROOT, Town, WEST};
 /// The time after it was hit by which a leader that lost its leadership has said its last word.
 const LAST_WORD: Duration = AUTHORITY.saturating_add(Duration::from_millis(500));
 
+/// The time for which a leader may not act that is to go on: its key is there for longer.
+const LAPSE: Duration = Duration::from_secs(1);
+
 /// The name of the resource that nearly nobody wants.
 const QUIET: &str = "quiet";
 
@@ -44,6 +47,7 @@ pub(crate) async fn test() {
     }
     assert!(quiet < AT_ONCE, "where there is enough, newcomers waited {quiet:?} at the least");
     fall_together(&mut town).await;
+    lapse(&mut town).await;
     restart_etcd(&mut town).await;
     guest.leaves().await;
     println!("all done after {:?}", clock::now().since(began));
@@ -107,6 +111,40 @@ async fn fall_together(town: &mut Town) {
     town.check("root and west killed", &[ROOT, WEST]).await;
     for (node, old) in old {
         town.mend(node, old).await;
+    }
+}
+
+/// Cuts the leader of a leaf off from etcd until it may not act, but not until its key ends: nobody below it comes back, and
+/// everybody is served when it may act again.
+async fn lapse(town: &mut Town) {
+    let (before, node) = (town.processes(), &mut town.nodes[WEST]);
+    let leader = node.leader().await;
+    let opened = node.streams_opened(leader).await;
+    let hit = clock::now();
+    node.inflict(leader, Fault::CutOff).await;
+    clock::sleep_until(hit + AUTHORITY).await;
+    while node.leads(leader).await {
+        clock::sleep_until(clock::now() + Duration::from_millis(20)).await;
+    }
+    let lapsed = clock::now();
+    clock::sleep_until(lapsed + LAPSE).await;
+    node.mend(leader).await;
+    let resumed = clock::now();
+    node.leader().await;
+    let leads = clock::now();
+    let holders = town.holders(WEST, before, resumed).await;
+    let opened_now = town.nodes[WEST].streams_opened(leader).await;
+    println!(
+        "west lapsed after {:?}, and leads {:?} after it hears of etcd again, holders are served after {:?} to {:?}; {} streams opened",
+        lapsed.since(hit),
+        leads.since(resumed),
+        holders[0].since(resumed),
+        holders[holders.len() - 1].since(resumed),
+        opened_now - opened,
+    );
+    // Where its key has ended all the same, as on a machine that is slow, that is said, and they had to come back.
+    if town.check("west lapsed", &[]).await {
+        assert_eq!(opened_now - opened, 0.0, "nobody had to come back");
     }
 }
 

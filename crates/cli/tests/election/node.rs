@@ -142,6 +142,11 @@ impl Node {
         self.tasks[task].leads().await
     }
 
+    /// The number of streams that were opened at a task.
+    pub(crate) async fn streams_opened(&self, task: usize) -> f64 {
+        self.tasks[task].house().metric("lessor_streams_opened_total").await
+    }
+
     /// The number of the epoch, once somebody leads.
     pub(crate) async fn epoch(&self) -> f64 {
         let leader = self.leader().await;

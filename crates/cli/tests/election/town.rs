@@ -164,8 +164,9 @@ impl Town {
     }
 
     /// Never more is believed than there is, and nobody has lost anything: unless nodes have failed over that should not
-    /// have, as happens on a machine that is so slow that etcd hears of nobody for seconds.
-    pub(crate) async fn check(&mut self, when: &str, failed: &[usize]) {
+    /// have, as happens on a machine that is so slow that etcd hears of nobody for seconds. Returns whether the nodes failed over
+    /// that should have, and no others.
+    pub(crate) async fn check(&mut self, when: &str, failed: &[usize]) -> bool {
         for process in &mut self.processes {
             assert_eq!(process.child.try_wait().unwrap(), None, "clients live to the end");
         }
@@ -192,6 +193,7 @@ impl Town {
             losses.len(),
             some.join("\n")
         );
+        changed == failed
     }
 
     /// Ends the clients, and then all tasks in order.

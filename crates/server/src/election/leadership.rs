@@ -151,6 +151,12 @@ impl Leadership {
         (self.acting && self.is_open()).then(|| self.stands_until(config)).flatten()
     }
 
+    /// When the key may end at the earliest, as etcd has heard of us last: nobody else leads before, unless the key is deleted. It
+    /// is absent before the election has been told of, since nobody is connected by then.
+    pub(super) fn key_until(&self) -> Option<Time> {
+        self.keep.basis.filter(|_| self.is_open()).map(|basis| basis + self.lease.ttl)
+    }
+
     /// When the key was certainly ours, last.
     pub(super) fn led_at(&self) -> Option<Time> {
         self.look.basis

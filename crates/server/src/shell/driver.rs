@@ -63,6 +63,7 @@ pub use self::plans::{NotPlanned, PlanRequest};
 pub use self::readiness::NotReady;
 use self::reloads::Reloads;
 pub(super) use self::stream_key::StreamKey;
+pub(super) use self::streams::Unheard;
 use self::traffic::Traffic;
 pub(super) use self::traffic::{Rpc, Side, StreamEnd};
 use self::turns::Turns;
@@ -107,6 +108,9 @@ pub enum Unanswered {
     /// The status was not made in time.
     #[error("the status was not made in time")]
     Late,
+    /// This task leads, and hears nothing of etcd: it may not act before it does, and nobody else can lead yet.
+    #[error("this task leads its node, and waits for etcd before it goes on")]
+    Lapsed,
     /// Another task of the node leads, or none that is known.
     #[error("this task does not lead its node{}", .0.address.as_ref().map_or(String::new(), |at| format!("; {at} does")))]
     NotLeading(Leader),
@@ -389,6 +393,33 @@ impl Driver {
     fn acts(&self, epoch: Epoch, now: Time) -> bool {
         let until = |authority: &Arc<Authority>| authority.until_in(epoch);
         self.authority.as_ref().is_none_or(|authority| until(authority).is_some_and(|until| now < until))
+    }
+
+    /// The node, if this task may act for it at `now`.
+    ///
+    /// # Errors
+    /// [`Unanswered::Lapsed`] while it may not, and nobody else can lead yet; [`Unanswered::NotLeading`] if it does not lead.
+    fn acting_node<'a>(
+        &self,
+        leader_state: &'a mut LeaderState,
+        now: Time,
+    ) -> Result<&'a mut Node, Unanswered> {
+        let epoch = leader_state.node.as_ref().map(Node::epoch);
+        let fault = match epoch {
+            Some(epoch) if self.acts(epoch, now) => None,
+            Some(epoch) if self.is_key_ours(epoch, now) => Some(Unanswered::Lapsed),
+            _ => Some(Unanswered::NotLeading(self.identity.another(leader_state.leader()))),
+        };
+        match (fault, &mut leader_state.node) {
+            (None, Some(node)) => Ok(node),
+            (fault, _) => Err(fault.expect("there is a node")),
+        }
+    }
+
+    /// Whether nobody else can lead yet at `now`, after this task was elected in the epoch `epoch`.
+    fn is_key_ours(&self, epoch: Epoch, now: Time) -> bool {
+        let until = |authority: &Arc<Authority>| authority.key_in(epoch);
+        self.authority.as_ref().and_then(until).is_some_and(|until| now < until)
     }
 
     fn leader_state(&self) -> Result<HeldState<'_>, Unanswered> {

@@ -14,7 +14,7 @@ pub(super) fn unanswered(driver: &Driver, fault: Unanswered) -> Status {
     match fault {
         Unanswered::Refused(refusal) => status(refusal),
         Unanswered::Broken => Status::internal(fault.to_string()),
-        Unanswered::Ending | Unanswered::Late | Unanswered::NotLeading(_) => {
+        Unanswered::Ending | Unanswered::Late | Unanswered::Lapsed | Unanswered::NotLeading(_) => {
             Status::unavailable(fault.to_string())
         }
     }

@@ -28,7 +28,7 @@ use tracing::debug;
 use self::pass::Pass;
 use super::caller::Caller;
 use super::connections::ListedStream;
-use super::driver::{Driver, Letter, Mailbox, PART, StreamEnd, StreamKey, Unanswered};
+use super::driver::{Driver, Letter, Mailbox, PART, StreamEnd, StreamKey, Unanswered, Unheard};
 use super::gate::Visit;
 use super::refused::{refused, unanswered};
 use crate::access::Review;
@@ -75,6 +75,8 @@ struct StreamReader {
     pass: Pass,
     /// The parts of a long report that have not been heard yet, each a turn under the lock of its own.
     parts: VecDeque<wire::SessionUpRequest>,
+    /// The message that waits until this task may act again. While it does nothing else is read.
+    waiting: Option<Box<Up>>,
     /// The refusal of a report that did not reach the node. While it waits nothing is read: nobody can make refusals pile up.
     refusal: Option<Box<wire::SessionDown>>,
     /// The fault with which the stream ends; without one, it ends in order.
@@ -112,7 +114,7 @@ pub(super) async fn open(
     let pass = Pass::open(visit, &hello, driver.resources_per_stream())
         .map_err(|refusal| refused(&driver, refusal))?;
     let pass = pass.with_budget(budget, &driver.traffic().throttled);
-    let (key, mailbox, ups) = match driver.connect(&hello) {
+    let (key, mailbox, ups) = match connect(&driver, &hello).await {
         Ok((key, mailbox)) => (Some(key), mailbox, Some(ups)),
         Err(Unanswered::NotLeading(leader)) => {
             let mailbox = Mailbox::default();
@@ -126,6 +128,7 @@ pub(super) async fn open(
         ups,
         pass,
         parts: VecDeque::new(),
+        waiting: None,
         refusal: None,
         end: None,
         why: None,
@@ -146,6 +149,19 @@ async fn hello(driver: &Driver, ups: &mut Streaming<wire::SessionUpRequest>) -> 
     let first = first.ok_or_else(|| Status::invalid_argument("message: is missing; wanted a hello"))?;
     driver.traffic().received.fetch_add(1, Ordering::Relaxed);
     Hello::first(first, driver.limits()).map_err(|refusal| refused(driver, refusal))
+}
+
+/// Connects somebody who has said hello. Where the authority of this task has lapsed, and nobody else can lead yet, he waits with all
+/// others.
+async fn connect(driver: &Driver, hello: &Hello) -> Result<(StreamKey, Arc<Mailbox>), Unanswered> {
+    let mut changes = driver.authority_changes();
+    loop {
+        match driver.connect(hello) {
+            // Nobody tells when the key may have ended.
+            Err(Unanswered::Lapsed) => drop(timeout(ATTENDED, changes.next()).await),
+            done => return done,
+        }
+    }
 }
 
 /// Hears what has come of those whose connections do not ask: each once in a round, and other tasks have the processor after each.
@@ -181,18 +197,24 @@ impl Lines {
         mut stopped: watch::Receiver<bool>,
     ) {
         let most = u32::try_from(patience.as_secs() / ATTENDED.as_secs()).unwrap_or(u32::MAX);
+        let mut changes = driver.authority_changes();
         let mut timer = tokio::time::interval(ATTENDED);
         timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            tokio::select! {
+            let is_time = tokio::select! {
                 _ = stopped.wait_for(|&stop| stop) => return,
-                _ = timer.tick() => {}
-            }
+                _ = timer.tick() => true,
+                () = changes.next() => false,
+            };
             let mut lines = std::mem::take(&mut *self.lines());
             let mut stalled = 0;
             for slice in lines.chunks_mut(SLICE) {
                 let mut unasked = Vec::new();
                 for line in slice.iter().filter_map(Weak::upgrade) {
+                    line.rouse();
+                    if !is_time {
+                        continue;
+                    }
                     let look = line.look(&driver, most);
                     stalled += u64::from(look.is_stalled);
                     if look.is_time {
@@ -202,7 +224,9 @@ impl Lines {
                 tokio::task::yield_now().await;
                 hear_in_turn(&driver, unasked).await;
             }
-            driver.traffic().streams_stalled.store(stalled, Ordering::Relaxed);
+            if is_time {
+                driver.traffic().streams_stalled.store(stalled, Ordering::Relaxed);
+            }
             lines.retain(|line| line.strong_count() > 0);
             self.lines().append(&mut lines);
         }
@@ -278,6 +302,14 @@ impl Line {
                     return Poll::Ready(reader.end.take().map(Err));
                 }
                 (Letter::None, None) => return Poll::Ready(None),
+                (Letter::None, Some(key)) if reader.waiting.is_some() => {
+                    if let Some(down) = self.pass_on_waiting(driver, reader, |up| driver.exchange(key, up)) {
+                        return Poll::Ready(Some(Ok(self.said(driver, &down))));
+                    }
+                    if reader.waiting.is_some() {
+                        ready!(self.mailbox.poll_filled(cx));
+                    }
+                }
                 (Letter::None, Some(key)) => match reader.poll(cx) {
                     Poll::Ready(request) => {
                         let exchange = |up| driver.exchange(key, up);
@@ -319,12 +351,26 @@ impl Line {
         if reader.unasked == 0 || reader.refusal.is_some() || reader.ups.is_none() {
             return false;
         }
-        let Poll::Ready(request) = reader.poll(&mut Context::from_waker(&task)) else { return false };
         // What is due to it waits in the mailbox.
         let receive = |up| driver.receive(key, up).map(|()| None);
+        let _: Option<Down> = self.pass_on_waiting(driver, &mut reader, receive);
+        if reader.waiting.is_some() {
+            return false;
+        }
+        let Poll::Ready(request) = reader.poll(&mut Context::from_waker(&task)) else { return false };
         let _: Option<Down> = self.hear(driver, &mut reader, request, receive);
         reader.unasked = 1;
         true
+    }
+
+    /// Lets the connection ask again, if something of it waits until this task may act again.
+    fn rouse(&self) {
+        if let Ok(reader) = self.reader.try_lock()
+            && reader.waiting.is_some()
+            && let Some(task) = &reader.task
+        {
+            task.wake_by_ref();
+        }
     }
 
     /// Hears what has come up, or that the stream is over, and returns what is answered at once.
@@ -333,7 +379,7 @@ impl Line {
         driver: &Driver,
         reader: &mut StreamReader,
         request: Option<Result<wire::SessionUpRequest, Status>>,
-        exchange: impl FnOnce(Up) -> Result<Option<Down>, Unanswered>,
+        exchange: impl FnOnce(Up) -> Result<Option<Down>, Unheard>,
     ) -> Option<Down> {
         let key = self.key?;
         let (why, fault) = match request {
@@ -361,10 +407,7 @@ impl Line {
                         if let Up::Bye = up {
                             reader.why = Some(StreamEnd::Holder);
                         }
-                        match exchange(up) {
-                            Ok(down) => return down,
-                            Err(fault) => (end_of(&fault), Some(unanswered(driver, fault))),
-                        }
+                        return self.pass_on(driver, reader, key, up, exchange);
                     }
                     (Err(refusal), Some(report)) => {
                         debug!(stream = %key, report = report.0, %refusal, "refused");
@@ -377,33 +420,77 @@ impl Line {
             Some(Err(status)) => (StreamEnd::Broken, Some(status)),
             None => (StreamEnd::Holder, None),
         };
+        self.break_off(driver, reader, key, (why, fault));
+        None
+    }
+
+    /// Passes on what has come up, and returns what is answered at once. Where this task may not act, and nobody else can lead yet, it
+    /// is kept until one of the two has changed.
+    fn pass_on(
+        &self,
+        driver: &Driver,
+        reader: &mut StreamReader,
+        key: StreamKey,
+        up: Up,
+        exchange: impl FnOnce(Up) -> Result<Option<Down>, Unheard>,
+    ) -> Option<Down> {
+        match exchange(up) {
+            Ok(down) => return down,
+            Err(Unheard::Lapsed(up)) => reader.waiting = Some(up),
+            Err(Unheard::Unanswered(fault)) => {
+                let why = end_of(&fault);
+                self.break_off(driver, reader, key, (why, Some(unanswered(driver, fault))));
+            }
+        }
+        None
+    }
+
+    /// Passes on what waits, if anything does.
+    fn pass_on_waiting(
+        &self,
+        driver: &Driver,
+        reader: &mut StreamReader,
+        exchange: impl FnOnce(Up) -> Result<Option<Down>, Unheard>,
+    ) -> Option<Down> {
+        let up = reader.waiting.take()?;
+        self.pass_on(driver, reader, self.key?, *up, exchange)
+    }
+
+    /// Ends the stream for that reason, unless it ends for another already.
+    fn break_off(
+        &self,
+        driver: &Driver,
+        reader: &mut StreamReader,
+        key: StreamKey,
+        (why, fault): (StreamEnd, Option<Status>),
+    ) {
         if let Some(status) = &fault {
             debug!(stream = %key, %status, "the stream is broken off");
         }
         reader.why.get_or_insert(why);
         self.end(driver, reader, key, fault);
-        None
     }
 
     /// Looks at the rules of access again, if they have changed.
     fn review(&self, driver: &Driver, reader: &mut StreamReader) {
         let Some(key) = self.key.filter(|_| reader.ups.is_some()) else { return };
+        let anew = || {
+            let what = "the rules of access have changed; say everything again";
+            (StreamEnd::Denied, Status::unavailable(what))
+        };
         let (why, status) = match reader.pass.review() {
             Review::Same => return,
+            // What waits was let through by the rules before.
+            Review::Lost(_) if reader.waiting.is_some() => anew(),
             Review::Lost(resources) => match driver.revoke(key, &resources) {
                 Ok(()) => return,
                 // Authority may come back, and the holder would keep what it has: it has to come back as well, and is refused.
                 Err(fault) => (end_of(&fault), unanswered(driver, fault)),
             },
-            Review::Anew => {
-                let what = "the rules of access have changed; say everything again";
-                (StreamEnd::Denied, Status::unavailable(what))
-            }
+            Review::Anew => anew(),
             Review::Over => (StreamEnd::Denied, Status::unauthenticated("the token has ended")),
         };
-        debug!(stream = %key, %status, "the stream is broken off");
-        reader.why.get_or_insert(why);
-        self.end(driver, reader, key, Some(status));
+        self.break_off(driver, reader, key, (why, Some(status)));
     }
 
     /// Ends the stream of whoever has not read for too long: what it has is charged until it is over, and nothing waits for it.
@@ -418,7 +505,7 @@ impl Line {
     /// Ends the stream, with a fault or in order.
     fn end(&self, driver: &Driver, reader: &mut StreamReader, key: StreamKey, fault: Option<Status>) {
         (reader.ups, reader.end) = (None, fault);
-        reader.parts.clear();
+        (reader.parts, reader.waiting) = (VecDeque::new(), None);
         driver.disconnect(key);
         self.mailbox.close();
     }
@@ -511,7 +598,7 @@ fn number(request: &wire::SessionUpRequest) -> Option<ReportId> {
 /// The way in which a stream ends that is not answered for that.
 fn end_of(fault: &Unanswered) -> StreamEnd {
     match fault {
-        Unanswered::NotLeading(_) => StreamEnd::NotLeading,
+        Unanswered::Lapsed | Unanswered::NotLeading(_) => StreamEnd::NotLeading,
         Unanswered::Refused(_) => StreamEnd::Fault,
         Unanswered::Broken | Unanswered::Ending | Unanswered::Late => StreamEnd::Closed,
     }

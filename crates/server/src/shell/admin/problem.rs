@@ -58,7 +58,9 @@ impl ActProblem {
             }
             Unanswered::Refused(_) => ActProblem::new(400, fault.to_string()),
             Unanswered::Broken => ActProblem::new(500, fault.to_string()),
-            Unanswered::Ending | Unanswered::Late => ActProblem::new(503, fault.to_string()),
+            Unanswered::Ending | Unanswered::Late | Unanswered::Lapsed => {
+                ActProblem::new(503, fault.to_string())
+            }
         }
     }
 }

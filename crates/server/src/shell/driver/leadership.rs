@@ -3,7 +3,7 @@
 use lessor_proto::Epoch;
 
 use lessor_proto::message::Leader;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::hold_kind::HoldKind;
 use super::leader_state::instruct;
@@ -13,6 +13,25 @@ use crate::marks::MarkWrite;
 use crate::node::Node;
 use crate::record::Record;
 use crate::shell::etcd::EtcdTraffic;
+
+/// The changes of the authority of a task, for those who wait for it to act again.
+pub(in crate::shell) struct AuthorityChanges(Option<watch::Receiver<()>>);
+
+// === impl AuthorityChanges ===
+
+impl AuthorityChanges {
+    /// Waits until this task may act again after its authority has lapsed, or leads no more: which, has to be looked at. It waits
+    /// for ever where this task is the only one, which always acts.
+    pub(in crate::shell) async fn next(&mut self) {
+        let told = match &mut self.0 {
+            Some(changes) => changes.changed().await.is_ok(),
+            None => false,
+        };
+        if !told {
+            std::future::pending::<()>().await;
+        }
+    }
+}
 
 // === impl Driver ===
 
@@ -57,7 +76,9 @@ impl Driver {
 
     /// Another task leads, or none that is known.
     pub(in crate::shell) fn follow(&self, leader: Leader, epoch: Option<Epoch>) -> Result<(), Unanswered> {
-        self.with_state(HoldKind::Election, |leader_state, _| leader_state.follow(leader, epoch))
+        self.with_state(HoldKind::Election, |leader_state, _| leader_state.follow(leader, epoch))?;
+        self.tell_waiting();
+        Ok(())
     }
 
     /// The task that leads says that this is its epoch.
@@ -73,9 +94,22 @@ impl Driver {
         })
     }
 
-    /// This task may act again: what its node wanted to do meanwhile is done.
+    /// This task may act again: what its node wanted to do meanwhile is done, and those are heard who have said something.
     pub(in crate::shell) fn resume(&self) -> Result<(), Unanswered> {
-        self.with_state(HoldKind::Election, |_, _| ())
+        self.with_state(HoldKind::Election, |_, _| ())?;
+        self.tell_waiting();
+        Ok(())
+    }
+
+    /// The changes of the authority of this task from here on.
+    pub(in crate::shell) fn authority_changes(&self) -> AuthorityChanges {
+        AuthorityChanges(self.authority.as_ref().map(|authority| authority.changes()))
+    }
+
+    fn tell_waiting(&self) {
+        if let Some(authority) = &self.authority {
+            authority.tell();
+        }
     }
 
     /// The calls of etcd; absent: none is asked for anything.

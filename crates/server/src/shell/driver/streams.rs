@@ -13,6 +13,15 @@ use super::hold_kind::HoldKind;
 use super::{Driver, LeaderState, Mailbox, StreamKey, Unanswered, Upward};
 use crate::node::{Node, Peer};
 
+/// Why something that came up a stream was not heard.
+#[derive(Debug)]
+pub(in crate::shell) enum Unheard {
+    /// This task may not act before it hears of etcd, and nobody else can lead yet: this is to be said again after that.
+    Lapsed(Box<Up>),
+    /// The stream is over.
+    Unanswered(Unanswered),
+}
+
 // === impl Driver ===
 
 impl Driver {
@@ -25,9 +34,7 @@ impl Driver {
             if self.health.is_draining() {
                 return Err(Unanswered::Ending);
             }
-            if !leader_state.node.as_ref().is_some_and(|node| self.acts(node.epoch(), now)) {
-                return Err(Unanswered::NotLeading(self.identity.another(leader_state.leader())));
-            }
+            self.acting_node(leader_state, now)?;
             leader_state.connect(now, hello.clone()).map_err(Unanswered::Refused)
         });
         let connected = connected??;
@@ -38,16 +45,28 @@ impl Driver {
     }
 
     /// Something came up a stream.
-    pub(in crate::shell) fn receive(&self, key: StreamKey, up: Up) -> Result<(), Unanswered> {
-        self.call_for(key, |node, now, peer| node.receive(now, peer, up))
+    pub(in crate::shell) fn receive(&self, key: StreamKey, up: Up) -> Result<(), Unheard> {
+        self.hear(key, None, up).map(|_| ())
     }
 
     /// The same of a stream that takes a message at once. Returns the first one there is for it then; of that it need not
     /// be said that it was taken.
-    pub(in crate::shell) fn exchange(&self, key: StreamKey, up: Up) -> Result<Option<Down>, Unanswered> {
-        let held = self.with_state_for(HoldKind::Report, Some(key), |leader_state, now| {
-            self.with_stream(leader_state, now, key, |node, now, peer| node.receive(now, peer, up))
-        })?;
+    pub(in crate::shell) fn exchange(&self, key: StreamKey, up: Up) -> Result<Option<Down>, Unheard> {
+        self.hear(key, Some(key), up)
+    }
+
+    fn hear(&self, key: StreamKey, reader: Option<StreamKey>, up: Up) -> Result<Option<Down>, Unheard> {
+        let held = self.with_state_for(HoldKind::Report, reader, |leader_state, now| {
+            match self.connected(leader_state, now, key) {
+                Ok((node, peer)) => {
+                    node.receive(now, peer, up);
+                    Ok(())
+                }
+                Err(Unanswered::Lapsed) => Err(Unheard::Lapsed(Box::new(up))),
+                Err(fault) => Err(Unheard::Unanswered(fault)),
+            }
+        });
+        let held = held.map_err(Unheard::Unanswered)?;
         held.outcome.map(|()| held.taken)
     }
 
@@ -57,7 +76,11 @@ impl Driver {
         key: StreamKey,
         resources: &[ResourceId],
     ) -> Result<(), Unanswered> {
-        self.call_for(key, |node, now, peer| node.revoke(now, peer, resources))
+        self.with_state(HoldKind::Report, |leader_state, now| {
+            let (node, peer) = self.connected(leader_state, now, key)?;
+            node.revoke(now, peer, resources);
+            Ok(())
+        })?
     }
 
     /// A stream has ended. May be said twice.
@@ -76,26 +99,17 @@ impl Driver {
         let _ = self.with_state(HoldKind::Stream, LeaderState::disconnect_all);
     }
 
-    /// The same for a stream that was opened in this epoch.
-    fn call_for<R>(
+    /// The node, if this task may act for it, and what it calls a stream that was opened in this epoch.
+    fn connected<'a>(
         &self,
-        key: StreamKey,
-        call: impl FnOnce(&mut Node, Time, Peer) -> R,
-    ) -> Result<R, Unanswered> {
-        self.with_state(HoldKind::Report, |leader_state, now| self.with_stream(leader_state, now, key, call))?
-    }
-
-    fn with_stream<R>(
-        &self,
-        leader_state: &mut LeaderState,
+        leader_state: &'a mut LeaderState,
         now: Time,
         key: StreamKey,
-        call: impl FnOnce(&mut Node, Time, Peer) -> R,
-    ) -> Result<R, Unanswered> {
-        match (leader_state.peer(key), &mut leader_state.node) {
-            (Some(peer), Some(node)) if self.acts(node.epoch(), now) => Ok(call(node, now, peer)),
-            _ => Err(Unanswered::NotLeading(self.identity.another(leader_state.leader()))),
-        }
+    ) -> Result<(&'a mut Node, Peer), Unanswered> {
+        let Some(peer) = leader_state.peer(key) else {
+            return Err(Unanswered::NotLeading(self.identity.another(leader_state.leader())));
+        };
+        self.acting_node(leader_state, now).map(|node| (node, peer))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use futures_util::FutureExt as _;
 use lessor_proto::message::{DomainReport, Down, Hello, HolderKind, StreamReport, Up};
 use lessor_proto::{Amount, ClientId, Incarnation, ReportId, ResourceId};
 
@@ -95,7 +96,10 @@ fn a_stream_of_an_earlier_epoch_has_no_part_in_a_later_one() {
     driver.ready(before).unwrap();
     driver.turn().unwrap();
     assert!(matches!(mailbox.take(), Letter::None), "the later stream has not taken its welcome");
-    assert!(matches!(driver.receive(before, heartbeat(Epoch(9))), Err(Unanswered::NotLeading(_))));
+    assert!(matches!(
+        driver.receive(before, heartbeat(Epoch(9))),
+        Err(Unheard::Unanswered(Unanswered::NotLeading(_)))
+    ));
     driver.disconnect(before);
     assert_eq!(driver.leader_state().unwrap().streams(), 1);
     driver.ready(now).unwrap();
@@ -133,6 +137,54 @@ fn what_is_taken_while_a_task_may_not_act_counts_when_it_may_again() {
 }
 
 #[test]
+fn what_comes_while_authority_has_lapsed_is_given_back_until_somebody_else_may_lead() {
+    let driver = driver();
+    driver.lead(Epoch(3), Record::default()).unwrap();
+    let (key, mailbox) = connected(&driver, "web");
+    driver.ready(key).unwrap();
+    let authority = driver.authority.as_ref().unwrap();
+    let hour = Duration::from_secs(3_600);
+    authority.set_key(Some((Epoch(3), clock::now() + hour)));
+    set_authority(&driver, None);
+    let Err(Unheard::Lapsed(up)) = driver.receive(key, heartbeat(Epoch(3))) else {
+        panic!("the key is there");
+    };
+    assert_eq!(*up, heartbeat(Epoch(3)));
+    assert!(matches!(driver.exchange(key, *up), Err(Unheard::Lapsed(_))));
+    assert!(matches!(driver.connect(&hello("next")), Err(Unanswered::Lapsed)));
+    assert!(!driver.whereabouts().is_leader, "whoever polls is sent away");
+    // It goes on where it was.
+    set_authority(&driver, Some(Epoch(3)));
+    driver.receive(key, heartbeat(Epoch(3))).unwrap();
+    driver.turn().unwrap();
+    assert!(matches!(mailbox.take(), Letter::Down(_)), "the heartbeat is answered");
+    // The key may have ended, by time that the clock did not show.
+    set_authority(&driver, None);
+    authority.lose_time(hour);
+    let gone = |outcome| matches!(outcome, Err(Unheard::Unanswered(Unanswered::NotLeading(_))));
+    assert!(gone(driver.receive(key, heartbeat(Epoch(3)))));
+    assert!(matches!(driver.connect(&hello("next")), Err(Unanswered::NotLeading(_))));
+    // The key of another epoch says nothing about this one.
+    authority.set_key(Some((Epoch(9), clock::now() + hour)));
+    assert!(gone(driver.receive(key, heartbeat(Epoch(3)))));
+}
+
+#[tokio::test]
+async fn whoever_waits_hears_that_a_task_may_act_again_and_that_it_leads_no_more() {
+    let driver = driver();
+    driver.lead(Epoch(3), Record::default()).unwrap();
+    let mut changes = driver.authority_changes();
+    driver.resume().unwrap();
+    changes.next().await;
+    driver.follow(Leader::default(), None).unwrap();
+    changes.next().await;
+    let alone = Driver::new(NodeConfig::new("root", Epoch(1)), Repository::default(), String::new(), 10);
+    let mut changes = alone.authority_changes();
+    let waits = changes.next().now_or_never();
+    assert_eq!(waits, None, "the only task of its node always acts");
+}
+
+#[test]
 fn leases_and_domains_do_not_wait_for_each_other() {
     let driver = driver();
     driver.lead(Epoch(3), Record::default()).unwrap();
@@ -160,7 +212,10 @@ fn the_authority_of_a_later_epoch_is_not_that_of_the_one_before() {
     let (key, _mailbox) = connected(&driver, "late");
     // The task was deposed and elected again, and has not been told either yet.
     set_authority(&driver, Some(Epoch(9)));
-    assert!(matches!(driver.receive(key, heartbeat(Epoch(3))), Err(Unanswered::NotLeading(_))));
+    assert!(matches!(
+        driver.receive(key, heartbeat(Epoch(3))),
+        Err(Unheard::Unanswered(Unanswered::NotLeading(_)))
+    ));
     assert!(matches!(driver.connect(&hello("next")), Err(Unanswered::NotLeading(_))));
     assert!(!driver.whereabouts().is_leader);
 }

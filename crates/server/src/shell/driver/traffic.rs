@@ -208,7 +208,7 @@ impl Driver {
             Unanswered::Refused(refusal) => return self.note_refusal(refusal),
             Unanswered::Broken => Reason::Broken,
             Unanswered::Ending => Reason::Ending,
-            Unanswered::NotLeading(_) => Reason::NotLeading,
+            Unanswered::Lapsed | Unanswered::NotLeading(_) => Reason::NotLeading,
             Unanswered::Late => Reason::Late,
         });
     }

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lessor_proto::{Epoch, Time};
+use tokio::sync::watch;
 
 use super::traffic::EtcdTraffic;
 
@@ -14,6 +15,8 @@ pub struct Authority {
     acting: Mutex<Acting>,
     /// Which cluster elects here, and under which prefix; 0 before that is known.
     electorate: AtomicU64,
+    /// Told when the task may act again after its authority has lapsed, and when it leads no more.
+    changed: watch::Sender<()>,
     /// The calls that were made on the way.
     pub(in crate::shell) traffic: EtcdTraffic,
 }
@@ -24,6 +27,8 @@ struct Acting {
     until: Option<(Epoch, Time)>,
     /// When nobody else led yet for certain.
     led: Option<Time>,
+    /// The epoch, and until when nobody else can lead.
+    key: Option<(Epoch, Time)>,
     /// Set when the task has resigned: it gets no authority any more.
     resigned: bool,
 }
@@ -71,12 +76,33 @@ impl Authority {
         acting.led.filter(|_| acting.until.is_some_and(|(of, _)| of == epoch))
     }
 
+    pub(in crate::shell) fn set_key(&self, key: Option<(Epoch, Time)>) {
+        let mut acting = self.acting();
+        acting.key = key.filter(|_| !acting.resigned);
+    }
+
+    /// Until when nobody else can lead, if this task led in the epoch `epoch` last. It may have no authority before.
+    pub(in crate::shell) fn key_in(&self, epoch: Epoch) -> Option<Time> {
+        self.acting().key.filter(|&(of, _)| of == epoch).map(|(_, until)| until)
+    }
+
+    /// Lets those go on who wait for this task to act again.
+    pub(in crate::shell) fn tell(&self) {
+        self.changed.send_replace(());
+    }
+
+    /// Changes when those may go on who wait for this task to act again.
+    pub(in crate::shell) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
     /// Time has passed that the clock did not show, and this task may act for that much less. The task that stands for
     /// election finds the same by itself: should both, it may act for twice as much less until etcd has answered again.
     pub(in crate::shell) fn lose_time(&self, lost: Duration) {
         let mut acting = self.acting();
         acting.until = acting.until.map(|(epoch, until)| (epoch, until.earlier(lost)));
         acting.led = acting.led.map(|led| led.earlier(lost));
+        acting.key = acting.key.map(|(epoch, until)| (epoch, until.earlier(lost)));
     }
 
     pub(super) fn resign(&self) {

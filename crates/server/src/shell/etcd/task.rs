@@ -115,6 +115,7 @@ impl Task {
             let until = self.candidate.authority_until();
             self.authority.set(self.candidate.epoch().zip(until));
             self.authority.set_led(self.candidate.led_at());
+            self.authority.set_key(self.candidate.epoch().zip(self.candidate.key_until()));
             while let Some(event) = self.candidate.next_event() {
                 let is_last = event == Event::Resigned;
                 self.tell(event);

@@ -105,7 +105,7 @@ pub(super) fn unanswered_page(fault: Unanswered) -> Response {
             let told = serde_json::json!({"leads": false, "leader": leader.address});
             (StatusCode::CONFLICT, axum::Json(told)).into_response()
         }
-        fault @ (Unanswered::Late | Unanswered::Ending) => {
+        fault @ (Unanswered::Late | Unanswered::Ending | Unanswered::Lapsed) => {
             (StatusCode::SERVICE_UNAVAILABLE, format!("{fault}\n")).into_response()
         }
         fault => (StatusCode::INTERNAL_SERVER_ERROR, format!("{fault}\n")).into_response(),
