@@ -230,14 +230,14 @@ fn driver(mutation: DriverRule) -> Noticed {
         DriverRule::DomainTold => Swarm(100),         // 8: I28
         DriverRule::PausesSeen => Swarm(90),          // 45, 84, 85: I13
         DriverRule::RightsHeld => Limited(8_300_014), // I33
-        // Also 8303406, 9201010: about once in 500 of those with limits.
-        DriverRule::RevokedOrEnded => Limited(8_303_302), // I33
+        // Also 8300482, 8309884: a few times in some thousand of those with limits.
+        DriverRule::RevokedOrEnded => Limited(8_300_417), // I33
     }
 }
 
 #[test]
 fn no_rule_of_a_driver_can_be_left_out() {
-    for mutation in DriverRule::ALL {
+    for mutation in DriverRule::ALL.into_iter().filter(|rule| !DRIVERS_APART.contains(rule)) {
         check(Mutation::Driver(mutation), &driver(mutation));
     }
 }
@@ -259,13 +259,7 @@ fn a_stop_that_is_told_too_early_is_noticed() {
 
 #[test]
 fn no_rule_about_pollers_can_be_left_out() {
-    use GrantorRule::{ClaimInSteps, ClaimNumbered, EchoCounted, EchoUnchanged, EndByClock, EndChecked};
-    use GrantorRule::{EndTold, LearnRunning, ResealLate, RestChecked, ShownKept, UnansweredReplaced};
-    let of_echoes = [EchoUnchanged, EchoCounted, ShownKept, EndTold, UnansweredReplaced];
-    let of_claims = [EndChecked, EndByClock, RestChecked, ResealLate, ClaimInSteps, ClaimNumbered];
-    for mutation in of_echoes.into_iter().chain(of_claims).chain([LearnRunning]) {
-        check(Mutation::Grantor(mutation), &grantor(mutation));
-    }
+    check_all(&OF_POLLERS);
 }
 
 #[test]
@@ -287,51 +281,33 @@ fn a_poller_keeps_what_it_has_however_often_its_server_dies() {
 
 #[test]
 fn no_rule_about_what_is_configured_can_be_left_out() {
-    use GrantorRule::{CoveredLease, KindAfterOther, KindRecorded, MarkOfKind, NewestConfig};
-    for mutation in [KindAfterOther, KindRecorded, MarkOfKind, NewestConfig, CoveredLease] {
-        check(Mutation::Grantor(mutation), &grantor(mutation));
-    }
+    check_all(&OF_CONFIGURATIONS);
 }
 
 #[test]
 fn no_rule_about_late_and_early_claims_can_be_left_out() {
-    use GrantorRule::{ClaimInLine, ClaimLate, ShownIsAll, UnitsCounted};
-    for rule in [ShownIsAll, ClaimLate, UnitsCounted, ClaimInLine] {
-        check(Mutation::Grantor(rule), &grantor(rule));
-    }
+    check_all(&OF_CLAIMS);
 }
 
 #[test]
 fn no_rule_about_leases_of_domains_can_be_left_out() {
-    for mutation in [GrantorRule::PartsWhole, GrantorRule::PartsInTurn] {
-        check(Mutation::Grantor(mutation), &grantor(mutation));
-    }
+    check_all(&OF_PARTS);
     check(Mutation::Driver(DriverRule::DomainTold), &driver(DriverRule::DomainTold));
 }
 
 #[test]
 fn no_rule_about_units_that_go_round_can_be_left_out() {
-    for rule in [GrantorRule::KeptFree, GrantorRule::TurnsCorrected, GrantorRule::TurnsWait] {
-        check(Mutation::Grantor(rule), &grantor(rule));
-    }
+    check_all(&OF_TURNS);
 }
 
 #[test]
 fn no_rule_about_domains_can_be_left_out() {
-    for mutation in OF_DOMAINS {
-        check(Mutation::Grantor(mutation), &grantor(mutation));
-    }
+    check_all(&OF_DOMAINS);
 }
 
 #[test]
 fn no_rule_about_rights_and_places_can_be_left_out() {
-    use GrantorRule::{
-        IdleMakeRoom, NodesCapped, RevokedBorrowsNothing, RevokedCharged, RevokedWantsNothing,
-    };
-    let of_rights = [RevokedCharged, RevokedWantsNothing, RevokedBorrowsNothing];
-    for rule in of_rights.into_iter().chain([IdleMakeRoom, GrantorRule::RoomFromIdle, NodesCapped]) {
-        check(Mutation::Grantor(rule), &grantor(rule));
-    }
+    check_all(&OF_RIGHTS);
     for rule in [DriverRule::RightsHeld, DriverRule::RevokedOrEnded] {
         check(Mutation::Driver(rule), &driver(rule));
     }
@@ -345,9 +321,7 @@ fn nothing_is_lent_to_one_that_may_hold_nothing_on_whatever_stream() {
 
 #[test]
 fn no_rule_about_jobs_can_be_left_out() {
-    for rule in [GrantorRule::JobsAbove, GrantorRule::JobsOfLate] {
-        check(Mutation::Grantor(rule), &grantor(rule));
-    }
+    check_all(&OF_JOBS);
     let again = HolderRule::JobsSaidAgain;
     check(Mutation::Holder(again), &holder(again));
 }
@@ -389,24 +363,91 @@ fn no_rule_of_a_follower_of_templates_can_be_left_out() {
 
 #[test]
 fn no_rule_of_a_holder_can_be_left_out() {
-    for mutation in HolderRule::ALL {
+    // That about jobs is tried with others about them.
+    for mutation in HolderRule::ALL.into_iter().filter(|&rule| rule != HolderRule::JobsSaidAgain) {
         check(Mutation::Holder(mutation), &holder(mutation));
     }
 }
 
 #[test]
 fn no_rule_about_second_limits_can_be_left_out() {
-    for rule in [GrantorRule::SecondIsOwn, GrantorRule::UnitsToldOnce] {
-        check(Mutation::Grantor(rule), &grantor(rule));
-    }
+    check_all(&OF_SECOND_LIMITS);
 }
 
 #[test]
 fn no_rule_of_a_grantor_can_be_left_out() {
-    for mutation in GrantorRule::ALL {
-        check(Mutation::Grantor(mutation), &grantor(mutation));
-    }
+    let is_apart = |rule: &GrantorRule| APART.iter().any(|group| group.contains(rule));
+    check_all(&GrantorRule::ALL.into_iter().filter(|rule| !is_apart(rule)).collect::<Vec<_>>());
 }
+
+/// The rules of grantors that are tried by themselves, beside all others, since it takes long.
+const APART: [&[GrantorRule]; 9] = [
+    &OF_POLLERS,
+    &OF_CONFIGURATIONS,
+    &OF_CLAIMS,
+    &OF_PARTS,
+    &OF_TURNS,
+    &OF_DOMAINS,
+    &OF_RIGHTS,
+    &OF_JOBS,
+    &OF_SECOND_LIMITS,
+];
+
+/// The rules of drivers that are tried with those of grantors about the same.
+const DRIVERS_APART: [DriverRule; 3] =
+    [DriverRule::DomainTold, DriverRule::RightsHeld, DriverRule::RevokedOrEnded];
+
+/// The rules of what clients without incarnation show.
+const OF_POLLERS: [GrantorRule; 12] = [
+    GrantorRule::EchoUnchanged,
+    GrantorRule::EchoCounted,
+    GrantorRule::ShownKept,
+    GrantorRule::EndTold,
+    GrantorRule::UnansweredReplaced,
+    GrantorRule::EndChecked,
+    GrantorRule::EndByClock,
+    GrantorRule::RestChecked,
+    GrantorRule::ResealLate,
+    GrantorRule::ClaimInSteps,
+    GrantorRule::ClaimNumbered,
+    GrantorRule::LearnRunning,
+];
+
+/// The rules of kinds, and of editions of templates.
+const OF_CONFIGURATIONS: [GrantorRule; 5] = [
+    GrantorRule::KindAfterOther,
+    GrantorRule::KindRecorded,
+    GrantorRule::MarkOfKind,
+    GrantorRule::NewestConfig,
+    GrantorRule::CoveredLease,
+];
+
+/// The rules of claims that come late or early.
+const OF_CLAIMS: [GrantorRule; 4] =
+    [GrantorRule::ShownIsAll, GrantorRule::ClaimLate, GrantorRule::UnitsCounted, GrantorRule::ClaimInLine];
+
+/// The rules of leases of domains.
+const OF_PARTS: [GrantorRule; 2] = [GrantorRule::PartsWhole, GrantorRule::PartsInTurn];
+
+/// The rules of units that go round.
+const OF_TURNS: [GrantorRule; 3] =
+    [GrantorRule::KeptFree, GrantorRule::TurnsCorrected, GrantorRule::TurnsWait];
+
+/// The rules of rights and of places.
+const OF_RIGHTS: [GrantorRule; 6] = [
+    GrantorRule::RevokedCharged,
+    GrantorRule::RevokedWantsNothing,
+    GrantorRule::RevokedBorrowsNothing,
+    GrantorRule::IdleMakeRoom,
+    GrantorRule::RoomFromIdle,
+    GrantorRule::NodesCapped,
+];
+
+/// The rules of jobs.
+const OF_JOBS: [GrantorRule; 2] = [GrantorRule::JobsAbove, GrantorRule::JobsOfLate];
+
+/// The rules of second limits.
+const OF_SECOND_LIMITS: [GrantorRule; 2] = [GrantorRule::SecondIsOwn, GrantorRule::UnitsToldOnce];
 
 /// The rules of what clients that share a domain tell each other.
 const OF_DOMAINS: [GrantorRule; 8] = [
@@ -419,6 +460,12 @@ const OF_DOMAINS: [GrantorRule; 8] = [
     GrantorRule::PassedOverAnew,
     GrantorRule::AllSaidFirst,
 ];
+
+fn check_all(rules: &[GrantorRule]) {
+    for &rule in rules {
+        check(Mutation::Grantor(rule), &grantor(rule));
+    }
+}
 
 fn check(mutation: Mutation, noticed: &Noticed) {
     if let Swarm(seeds) | Both(seeds, _) = noticed {
