@@ -64,7 +64,7 @@ pub(crate) struct OpenDoors {
     #[arg(long, env = "LESSOR_DOORS_CONNECTIONS", value_name = "N", default_value_t = 4_096, value_parser = connections)]
     connections: usize,
     /// Keys of a limit that are remembered at a time; others are answered as without a lease. A server takes no more of all limits
-    /// of one process than its --max-resources-per-stream says, 20,000 if that is not set
+    /// of one process than its --max-resources-per-stream says: whoever has more keys raises both
     #[arg(long, env = "LESSOR_DOORS_MAX_KEYS", value_name = "N", default_value_t = KeyBounds::default().most, value_parser = keys)]
     max_keys: usize,
     /// New keys that one peer may ask for in a second, an address or the user at a socket, with ten seconds of them at once; others

@@ -131,7 +131,7 @@ struct Limits {
     #[arg(long, env = "LESSOR_MAX_RESOURCES_PER_REQUEST", value_name = "N", default_value_t = 20_000, value_parser = at_least_one)]
     max_resources_per_request: usize,
     /// Resources that one stream holds: a heartbeat renews all of them
-    #[arg(long, env = "LESSOR_MAX_RESOURCES_PER_STREAM", value_name = "N", default_value_t = 20_000, value_parser = at_least_one)]
+    #[arg(long, env = "LESSOR_MAX_RESOURCES_PER_STREAM", value_name = "N", default_value_t = NodeConfig::RESOURCES_PER_STREAM, value_parser = at_least_one)]
     max_resources_per_stream: usize,
     /// Bytes in one request, and in one message on a stream
     #[arg(long, env = "LESSOR_MAX_REQUEST_BYTES", value_name = "N", default_value_t = 4 << 20, value_parser = at_least_one)]

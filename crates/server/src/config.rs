@@ -98,6 +98,9 @@ const AUTHORITY: Duration = Duration::from_secs(4);
 // === impl NodeConfig ===
 
 impl NodeConfig {
+    /// The resources of one stream, if nothing else is said.
+    pub const RESOURCES_PER_STREAM: usize = 20_000;
+
     /// A node of that name and epoch, with the default limits.
     #[must_use]
     pub fn new(name: impl Into<String>, epoch: Epoch) -> NodeConfig {
@@ -109,7 +112,7 @@ impl NodeConfig {
             resources: 100_000,
             clients_per_resource: 1_000_000,
             holdings: 2_000_000,
-            resources_per_stream: 20_000,
+            resources_per_stream: NodeConfig::RESOURCES_PER_STREAM,
             heartbeat_slice: 256,
             lives_per_client: 16,
             hash_seed: 0,

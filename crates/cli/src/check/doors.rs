@@ -7,7 +7,9 @@ use clap::Args;
 use lessor_doors::rules::kept::Kept;
 use lessor_doors::rules::templates::{POOL_GLOB, glob};
 use lessor_doors::rules::{Limit, LimitKind, Matcher, RuleBook, RuleSet};
+use lessor_doors::shell::KeyBounds;
 use lessor_proto::{Amount, ResourceId};
+use lessor_server::node::NodeConfig;
 use lessor_server::repository::{Kind, Repository, Template};
 use lessor_server::shell::source;
 
@@ -61,6 +63,15 @@ impl DoorChecks {
                 "    never more work at a time over all doors; a queue is bounded at each door by itself"
             );
         }
+        if has_keys(&book) {
+            let (door, server) = (KeyBounds::default().most, NodeConfig::RESOURCES_PER_STREAM);
+            println!(
+                "keys: with the defaults a process remembers {door} of a limit at a time, and its server takes {server}"
+            );
+            println!(
+                "    of all its limits (--max-keys and --max-resources-per-stream); others are as without a lease"
+            );
+        }
         let mut wrong = Vec::new();
         for file in configurations {
             if is_standard_input(file) {
@@ -81,6 +92,12 @@ impl DoorChecks {
             }
         }
     }
+}
+
+/// Whether each key of some limit is a resource of its own.
+fn has_keys(book: &RuleBook) -> bool {
+    let by_keys = |limit: &Limit| matches!(limit.kind, LimitKind::Exact | LimitKind::Concurrency);
+    book.pool.is_some() || book.sets().iter().flat_map(RuleSet::limits).any(|(_, limit)| by_keys(limit))
 }
 
 /// The rules that no request meets, each with the one before it that takes its requests.

@@ -73,6 +73,9 @@ async fn check_says_how_each_limit_is_kept_and_which_has_no_template() {
                   pass for 1m 33s\n    refuses wrongly: after a wait of 100ms, ";
     assert!(out.starts_with(wanted), "{out}");
     assert!(out.ends_with("doors.yaml: valid, 3 sets, 7 limits, version 1, at 10 doors\n"), "{out}");
+    // What a newcomer gets who sets nothing is no more than a server takes.
+    let keys = "keys: with the defaults a process remembers 20000 of a limit at a time, and its server takes 20000\n";
+    assert!(out.contains(keys), "{out}");
 
     let imported = run(&["import", "--rules", rules]).await.out;
     let directory = tempfile::tempdir().unwrap();

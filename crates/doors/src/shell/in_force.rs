@@ -50,8 +50,9 @@ pub(super) enum Opened {
 // === impl KeyBounds ===
 
 impl Default for KeyBounds {
+    /// As many keys of a limit as a server takes of all limits of a client, if nothing else is said there.
     fn default() -> KeyBounds {
-        KeyBounds { most: 100_000, new_a_second: None }
+        KeyBounds { most: 20_000, new_a_second: None }
     }
 }
 
