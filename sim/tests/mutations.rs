@@ -103,6 +103,7 @@ fn grantor(mutation: GrantorRule) -> Noticed {
         GrantorRule::CreditAtAck => Swarm(20),      // 0, 1, 2: I4
         GrantorRule::OldLivesCharged => Swarm(200), // 13, 23, 29: I4
         GrantorRule::PostCut => Swarm(100),         // 5, 6, 8: I5
+        GrantorRule::EveryCut => Swarm(400),        // 33, 35, 78: I5
         GrantorRule::NestedEnd => Swarm(20),        // 0, 1, 2: I11
         GrantorRule::Ghost => Swarm(100),           // 2: I3; 7, 9: I2
         GrantorRule::NodeGhost => Swarm(100),       // 2, 7: I3; 8: I2

@@ -324,6 +324,7 @@ impl Ledger {
         match self.in_debt() {
             false => Amount::MAX,
             true if !self.rules.keep(Rule::PostCut) => self.limit.unwrap_or(Amount::MAX),
+            true if !self.rules.keep(Rule::EveryCut) => self.debt.room_since_last(account),
             true => self.debt.room(account),
         }
     }

@@ -27,6 +27,8 @@ pub enum Rule {
     OldLivesCharged,
     /// After a cut, grants made since add up to no more than the limit.
     PostCut,
+    /// A further cut leaves in force what the cuts before it allow.
+    EveryCut,
     /// A node's grants end with its own lease.
     NestedEnd,
     /// A successor counts what may be out from before.
@@ -217,13 +219,14 @@ pub fn take_asked() -> u128 {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 90] = [
+    pub const ALL: [Rule; 91] = [
         Rule::AckBySeq,
         Rule::FullCharge,
         Rule::DriftMargin,
         Rule::CreditAtAck,
         Rule::OldLivesCharged,
         Rule::PostCut,
+        Rule::EveryCut,
         Rule::NestedEnd,
         Rule::Ghost,
         Rule::NodeGhost,

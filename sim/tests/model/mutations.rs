@@ -13,15 +13,15 @@ use lessor_sim::mutation::GrantorRule::{
     AckBySeq, AllSaidFirst, AnewReplaces, ClaimFromOrigin, ClaimInLine, ClaimInSteps, ClaimLate,
     ClaimNumbered, ClaimWritten, ClaimedOnce, ClaimsLimited, CoveredLease, CreditAtAck, DomainAck,
     DrainedWantsNothing, DriftMargin, EarlierConfirmed, EarlierCounted, EchoCounted, EchoUnchanged,
-    EmptyIsUnknown, EndByClock, EndChecked, EndTold, FrozenGrowsNot, FullCharge, FullGhost, FullRest, Ghost,
-    IdleMakeRoom, InheritLasting, InheritShown, JobsAbove, JobsOfLate, KeptFree, KindAfterOther,
-    KindRecorded, KnownBelow, KnownKinds, LearnAsShown, LearnRunning, LearnWritten, LendUnwanted, LineIsPart,
-    LoanCharged, LoanRecalled, MarkFirst, MarkOfKind, NamesakesAreTwo, NestedEnd, NewestConfig, NodeGhost,
-    NodesCapped, NumberAhead, OldLeadersCharged, OldLivesCharged, OldRecordDoubted, OutCounts, OwnKept,
-    PartsInTurn, PartsWhole, PassedOverAnew, PeakFromSpare, PollersProven, PostCut, RecallToPart,
-    RenewAfterDebt, ResealLate, RestChecked, RestGuarded, RevokedBorrowsNothing, RevokedCharged,
-    RevokedWantsNothing, RoomFromIdle, SaidAnew, SecondIsOwn, ShownBeyondLimit, ShownIsAll, ShownKept,
-    TokenAmount, TokenCheck, ToldBelow, ToldOnce, TurnsCorrected, TurnsWait, UnansweredReplaced,
+    EmptyIsUnknown, EndByClock, EndChecked, EndTold, EveryCut, FrozenGrowsNot, FullCharge, FullGhost,
+    FullRest, Ghost, IdleMakeRoom, InheritLasting, InheritShown, JobsAbove, JobsOfLate, KeptFree,
+    KindAfterOther, KindRecorded, KnownBelow, KnownKinds, LearnAsShown, LearnRunning, LearnWritten,
+    LendUnwanted, LineIsPart, LoanCharged, LoanRecalled, MarkFirst, MarkOfKind, NamesakesAreTwo, NestedEnd,
+    NewestConfig, NodeGhost, NodesCapped, NumberAhead, OldLeadersCharged, OldLivesCharged, OldRecordDoubted,
+    OutCounts, OwnKept, PartsInTurn, PartsWhole, PassedOverAnew, PeakFromSpare, PollersProven, PostCut,
+    RecallToPart, RenewAfterDebt, ResealLate, RestChecked, RestGuarded, RevokedBorrowsNothing,
+    RevokedCharged, RevokedWantsNothing, RoomFromIdle, SaidAnew, SecondIsOwn, ShownBeyondLimit, ShownIsAll,
+    ShownKept, TokenAmount, TokenCheck, ToldBelow, ToldOnce, TurnsCorrected, TurnsWait, UnansweredReplaced,
     UnitsCounted, UnitsToldOnce, UnitsWithinBurst, UntoldIsUnknown,
 };
 use lessor_sim::mutation::HolderRule::{
@@ -65,7 +65,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 95] = [
+const NOT_NOTICED: [(Mutation, &str); 96] = [
     // There are no marks, and one succession in a row.
     (Grantor(FullRest), "unary, a succession"),
     (Grantor(RestGuarded), "unary, a succession"),
@@ -103,6 +103,8 @@ const NOT_NOTICED: [(Mutation, &str); 95] = [
     // What a leader had out is out below its successor, who has to grant some of it before the old leases are over.
     (Grantor(NodeGhost), "a node between, with a successor"),
     (Grantor(OldLeadersCharged), "a node between, with a successor"),
+    // There is one cut in a debt.
+    (Grantor(EveryCut), "unary, a cut and other wants"),
     // Heartbeats have to outlast the lease of what was cut.
     (Grantor(RenewAfterDebt), "streams, a cut"),
     // A client takes the answer to its last request only.

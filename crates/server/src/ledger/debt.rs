@@ -42,6 +42,16 @@ pub(super) struct Debt {
 /// The charges of one account to the cuts that count, oldest first.
 pub(super) type SinceCuts = SmallVec<[Amount; 1]>;
 
+// === impl Cut ===
+
+impl Cut {
+    /// The most that may be granted to `account` beside what others were granted since.
+    fn room(&self, account: &Account) -> Amount {
+        let others = self.since - micros(account.charge_since(self.number));
+        amount(micros(self.limit).saturating_sub(others))
+    }
+}
+
 // === impl Debt ===
 
 impl Debt {
@@ -117,11 +127,12 @@ impl Debt {
 
     /// The most that may be granted to `account` for what others were granted since each of the cuts.
     pub(super) fn room(&self, account: &Account) -> Amount {
-        let left = self.cuts.iter().map(|cut| {
-            let others = cut.since - micros(account.charge_since(cut.number));
-            amount(micros(cut.limit).saturating_sub(others))
-        });
-        left.min().unwrap_or(Amount::MAX)
+        self.cuts.iter().map(|cut| cut.room(account)).min().unwrap_or(Amount::MAX)
+    }
+
+    /// The same of the last cut only.
+    pub(super) fn room_since_last(&self, account: &Account) -> Amount {
+        self.cuts.last().map_or(Amount::MAX, |cut| cut.room(account))
     }
 
     /// Counts two cuts, one after the other, as one: what was granted since the first of them, against the limit of the second.
