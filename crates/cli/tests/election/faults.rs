@@ -144,7 +144,7 @@ async fn lapse(town: &mut Town) {
     );
     // Where its key has ended all the same, as on a machine that is slow, that is said, and they had to come back.
     if town.check("west lapsed", &[]).await {
-        assert_eq!(opened_now - opened, 0.0, "nobody had to come back");
+        assert!(opened_now <= opened, "nobody had to come back, and {} did", opened_now - opened);
     }
 }
 
