@@ -6,6 +6,7 @@ use lessor_client::internals::clock;
 
 use crate::handover::{self, AT_ONCE};
 use crate::house::etcd::Etcd;
+use crate::house::eventually;
 use crate::newcomer::{Guest, served};
 use crate::node::{AUTHORITY, Fault, TTL};
 use crate::town::{EAST, ROOT, Town, WEST};
@@ -122,10 +123,7 @@ async fn lapse(town: &mut Town) {
     let opened = node.streams_opened(leader).await;
     let hit = clock::now();
     node.inflict(leader, Fault::CutOff).await;
-    clock::sleep_until(hit + AUTHORITY).await;
-    while node.leads(leader).await {
-        clock::sleep_until(clock::now() + Duration::from_millis(20)).await;
-    }
+    eventually("the authority of a leader lapses", async || !node.leads(leader).await).await;
     let lapsed = clock::now();
     clock::sleep_until(lapsed + LAPSE).await;
     node.mend(leader).await;

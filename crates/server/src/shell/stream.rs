@@ -5,43 +5,39 @@
 //! by [`Lines::attend`], so that what such a peer says is heard all the same. One message and one refusal wait for it, and nothing
 //! else.
 
+mod lines;
+mod parts;
 mod pass;
 
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use futures_util::Stream;
 use lessor_client::internals::clock;
 use lessor_proto::message::{Down, Hello, HolderKind, Refusal, Up, WallClock};
-use lessor_proto::wire::ReportRequest;
 use lessor_proto::wire::session_up_request::Message;
 use lessor_proto::{Features, ReportId, wire};
-use tokio::sync::watch;
 use tokio::time::timeout;
 use tonic::{Status, Streaming};
 use tracing::debug;
 
+use self::lines::ATTENDED;
+pub(super) use self::lines::Lines;
+use self::parts::parts;
 use self::pass::Pass;
 use super::caller::Caller;
 use super::connections::ListedStream;
-use super::driver::{Driver, Letter, Mailbox, PART, StreamEnd, StreamKey, Unanswered, Unheard};
+use super::driver::{Driver, Letter, Mailbox, StreamEnd, StreamKey, Unanswered, Unheard};
 use super::gate::Visit;
 use super::refused::{refused, unanswered};
 use crate::access::Review;
 
 /// The time that somebody who has opened a stream may take to say who it is.
 const HELLO: Duration = Duration::from_secs(10);
-/// The interval at which streams are looked for that are not asked.
-const ATTENDED: Duration = Duration::from_secs(1);
-/// Streams that are looked at before other tasks have the processor.
-const SLICE: usize = 256;
-/// Messages, or parts of a long one, that are heard at a look of somebody whose connection does not ask.
-const HEARD: usize = 512;
-
 /// The messages that go down a stream. When this is dropped, the stream has ended.
 #[derive(Debug)]
 pub struct Downs {
@@ -49,10 +45,6 @@ pub struct Downs {
     line: Arc<Line>,
     _listed: ListedStream,
 }
-
-/// All streams of a server.
-#[derive(Debug, Default)]
-pub(super) struct Lines(Mutex<Vec<Weak<Line>>>);
 
 /// Both directions of a stream.
 #[derive(Debug)]
@@ -164,80 +156,6 @@ async fn connect(driver: &Driver, hello: &Hello) -> Result<(StreamKey, Arc<Mailb
     }
 }
 
-/// Hears what has come of those whose connections do not ask: each once in a round, and other tasks have the processor after each.
-/// Whatever is left of what somebody says without a pause is heard at later looks.
-async fn hear_in_turn(driver: &Driver, mut unasked: Vec<Arc<Line>>) {
-    for _ in 0..HEARD {
-        let mut left = Vec::new();
-        for line in unasked {
-            if line.hear_unasked(driver) {
-                left.push(line);
-                tokio::task::yield_now().await;
-            }
-        }
-        if left.is_empty() {
-            return;
-        }
-        unasked = left;
-    }
-}
-
-// === impl Lines ===
-
-impl Lines {
-    fn add(&self, line: &Arc<Line>) {
-        self.lines().push(Arc::downgrade(line));
-    }
-
-    /// Hears those who do not read, until stopped. Whoever reads nothing for as long as `patience` is given up.
-    pub(super) async fn attend(
-        self: Arc<Lines>,
-        driver: Arc<Driver>,
-        patience: Duration,
-        mut stopped: watch::Receiver<bool>,
-    ) {
-        let most = u32::try_from(patience.as_secs() / ATTENDED.as_secs()).unwrap_or(u32::MAX);
-        let mut changes = driver.authority_changes();
-        let mut timer = tokio::time::interval(ATTENDED);
-        timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            let is_time = tokio::select! {
-                _ = stopped.wait_for(|&stop| stop) => return,
-                _ = timer.tick() => true,
-                () = changes.next() => false,
-            };
-            let mut lines = std::mem::take(&mut *self.lines());
-            let mut stalled = 0;
-            for slice in lines.chunks_mut(SLICE) {
-                let mut unasked = Vec::new();
-                for line in slice.iter().filter_map(Weak::upgrade) {
-                    line.rouse();
-                    if !is_time {
-                        continue;
-                    }
-                    let look = line.look(&driver, most);
-                    stalled += u64::from(look.is_stalled);
-                    if look.is_time {
-                        unasked.push(line);
-                    }
-                }
-                tokio::task::yield_now().await;
-                hear_in_turn(&driver, unasked).await;
-            }
-            if is_time {
-                driver.traffic().streams_stalled.store(stalled, Ordering::Relaxed);
-            }
-            lines.retain(|line| line.strong_count() > 0);
-            self.lines().append(&mut lines);
-        }
-    }
-
-    /// Locks the list, also after a panic: a stream is in it or not.
-    fn lines(&self) -> MutexGuard<'_, Vec<Weak<Line>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 // === impl Downs ===
 
 impl Stream for Downs {
@@ -334,6 +252,7 @@ impl Line {
     fn look(&self, driver: &Driver, most: u32) -> StreamLook {
         let Ok(mut reader) = self.reader.try_lock() else { return StreamLook::default() };
         self.review(driver, &mut reader);
+        reader.rouse();
         reader.unasked = reader.unasked.saturating_add(1);
         reader.unread = if self.mailbox.is_filled() { reader.unread.saturating_add(1) } else { 0 };
         if reader.unread > most {
@@ -353,23 +272,24 @@ impl Line {
         }
         // What is due to it waits in the mailbox.
         let receive = |up| driver.receive(key, up).map(|()| None);
-        let _: Option<Down> = self.pass_on_waiting(driver, &mut reader, receive);
+        let _: Option<Down> = if reader.waiting.is_some() {
+            self.pass_on_waiting(driver, &mut reader, receive)
+        } else {
+            let Poll::Ready(request) = reader.poll(&mut Context::from_waker(&task)) else { return false };
+            self.hear(driver, &mut reader, request, receive)
+        };
         if reader.waiting.is_some() {
             return false;
         }
-        let Poll::Ready(request) = reader.poll(&mut Context::from_waker(&task)) else { return false };
-        let _: Option<Down> = self.hear(driver, &mut reader, request, receive);
         reader.unasked = 1;
         true
     }
 
     /// Lets the connection ask again, if something of it waits until this task may act again.
     fn rouse(&self) {
-        if let Ok(reader) = self.reader.try_lock()
-            && reader.waiting.is_some()
-            && let Some(task) = &reader.task
-        {
-            task.wake_by_ref();
+        // Whoever has it locked tries at this moment, and again after the next look if that was too early.
+        if let Ok(reader) = self.reader.try_lock() {
+            reader.rouse();
         }
     }
 
@@ -532,6 +452,13 @@ impl Line {
 // === impl StreamReader ===
 
 impl StreamReader {
+    /// Lets the connection ask again, if something waits: this task may act, or the key may have ended.
+    fn rouse(&self) {
+        if let Some(task) = self.task.as_ref().filter(|_| self.waiting.is_some()) {
+            task.wake_by_ref();
+        }
+    }
+
     /// The next thing that comes up; nothing if nothing will.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<wire::SessionUpRequest, Status>>> {
         // The end of the mailbox wakes whoever waits.
@@ -548,38 +475,6 @@ impl StreamReader {
         self.parts = parts;
         Poll::Ready(self.parts.pop_front().map(Ok))
     }
-}
-
-/// The parts of a long report, which are heard one after the other, and of which the last renews what it renews; absent of anything
-/// else.
-fn parts(request: &wire::SessionUpRequest) -> Option<VecDeque<wire::SessionUpRequest>> {
-    let Some(Message::Report(report)) = &request.message else { return None };
-    let ReportRequest { resource, server_resource, .. } = report;
-    let chunks: Vec<PartResources> = match (resource.len(), server_resource.len()) {
-        (clients, 0) if clients > PART => {
-            resource.chunks(PART).map(|part| (part.to_vec(), Vec::new())).collect()
-        }
-        (0, nodes) if nodes > PART => {
-            server_resource.chunks(PART).map(|part| (Vec::new(), part.to_vec())).collect()
-        }
-        // What has both is refused as a whole.
-        _ => return None,
-    };
-    Some(parts_of(report, chunks))
-}
-
-/// The resources of a part of a report: of a client, and of a node.
-type PartResources = (Vec<wire::ResourceRequest>, Vec<wire::ServerCapacityResourceRequest>);
-
-fn parts_of(report: &ReportRequest, parts: Vec<PartResources>) -> VecDeque<wire::SessionUpRequest> {
-    let last = parts.len() - 1;
-    let part = |(number, (resource, server_resource)): (usize, PartResources)| {
-        let renew_all = report.renew_all.filter(|_| number == last);
-        let ReportRequest { report_id, target_epoch, .. } = *report;
-        let part = ReportRequest { report_id, target_epoch, resource, server_resource, renew_all };
-        wire::SessionUpRequest { message: Some(Message::Report(part)) }
-    };
-    parts.into_iter().enumerate().map(part).collect()
 }
 
 fn count(driver: &Driver, down: wire::SessionDown) -> wire::SessionDown {
