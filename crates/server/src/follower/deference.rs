@@ -18,7 +18,7 @@ pub struct Deference {
 /// A leader may still get what it lacks within that time.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// It does not stand for so long, unless it is looked at again.
-pub(crate) const ASIDE: Duration = Duration::from_secs(30);
+const ASIDE: Duration = Duration::from_secs(30);
 
 // === impl Deference ===
 

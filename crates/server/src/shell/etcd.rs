@@ -54,7 +54,8 @@ use self::secret_follower::SecretFollower;
 pub use self::secrets::{EtcdSecrets, SecretSource};
 pub use self::store::{CommitOutcome, OverrideOutcome, RevisionStore, StoreFault, StoredHead, Swept};
 pub use self::task::NotWritten;
-use self::task::{Request, Task};
+pub(in crate::shell) use self::task::Request;
+use self::task::Task;
 pub use self::templates::{EtcdTemplates, FollowedChange, TemplateOptions, TemplateStatus, TemplateWatch};
 pub use self::tls::{BadTls, EtcdTls};
 pub(in crate::shell) use self::traffic::EtcdTraffic;
@@ -97,6 +98,16 @@ impl Election {
         let task = Task::new(candidate, endpoints, requested, happened, Arc::clone(&authority));
         let renewal = renewal.map(|renewal| tokio::spawn(renewal.run()));
         Ok(Election { requests, events, authority, ttl, task: tokio::spawn(task.run()), renewal })
+    }
+
+    /// An election of which nobody hears but the test, which gets the requests.
+    #[cfg(test)]
+    pub(in crate::shell) fn unheard() -> (Election, mpsc::UnboundedReceiver<Request>) {
+        let (requests, requested) = mpsc::unbounded_channel();
+        let (_, events) = mpsc::unbounded_channel();
+        let (authority, ttl) = (Arc::new(Authority::default()), Duration::from_secs(10));
+        let task = tokio::spawn(std::future::ready(()));
+        (Election { requests, events, authority, ttl, task, renewal: None }, requested)
     }
 
     /// The next event; nothing more after [`Event::Resigned`]. [`Event::Written`] is told to the one who wrote

@@ -166,8 +166,23 @@ impl Candidacy<'_> {
 // === impl Keeping ===
 
 impl Keeping {
-    pub(super) fn new(election: &Election, templates: Option<TemplateWatch>) -> Keeping {
-        Keeping { lag: Lag::new(election.ttl), deference: Deference::default(), templates }
+    /// Of a task that begins: where it has no templates yet, it leaves it to others to lead.
+    pub(super) fn begin(election: &Election, templates: Option<TemplateWatch>) -> Keeping {
+        let mut keeping = Keeping { lag: Lag::new(election.ttl), deference: Deference::default(), templates };
+        let stands = keeping.templates.as_ref().is_none_or(|templates| templates.status.borrow().stands);
+        if let Some(Step::Aside(time)) = keeping.deference.look(clock::now(), stands, false) {
+            keeping.stand_aside(election, time);
+        }
+        keeping
+    }
+
+    /// For want of templates.
+    fn stand_aside(&self, election: &Election, time: Duration) {
+        election.stand_aside(time);
+        info!(
+            ?time,
+            "this task does not stand for election: it has no templates, or not those of another task"
+        );
     }
 
     /// Leaves it to others to lead for want of the configuration that was in force, or that others have, and stands again when
@@ -200,7 +215,7 @@ impl Keeping {
                 hand_over(driver, election, oneshot::channel().0)
             }
             Some(Step::Aside(time)) => {
-                election.stand_aside(time);
+                self.stand_aside(election, time);
                 Ok(())
             }
             Some(Step::Stand) => {
@@ -240,3 +255,6 @@ fn tell(driver: &Driver, event: Event, clocks: &mut Clocks) -> Result<(), Unansw
         Event::Lapsed | Event::Resigned | Event::Written(_) => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,7 +19,7 @@ use super::address_budget::AddressBudgets;
 use super::admin::{self, AdminFault, BoundAdmin, Rooms, ServedAdmin};
 use super::bodies::Bodies;
 use super::driver::Driver;
-use super::etcd::{Election, ElectionStartError, RevisionStore, TemplateWatch};
+use super::etcd::{Election, ElectionStartError, RevisionStore};
 use super::gate::Gate;
 use super::hosts::HostNames;
 use super::leader_pages::LeaderPages;
@@ -37,7 +37,7 @@ use super::tls::ServerTls;
 use super::tls::certificates::Certificates;
 use super::tls::handshake::HandshakeGuard;
 use super::{grpc, http, parent};
-use crate::follower::{TaskStanding, deference};
+use crate::follower::TaskStanding;
 use crate::node::NodeConfig;
 use crate::record::Record;
 use crate::repository::Repository;
@@ -156,9 +156,8 @@ impl Server {
         let more = start.more_pages(&options);
         let pages = start.serve_capacity(&options, (main, plain), more.public).await;
         start.keep_node();
-        let templates = options.templates.take();
-        let store = templates.as_ref().map(|templates| Arc::clone(&templates.store));
-        let resign = election.map(|election| start.stand(election, templates, others));
+        let store = options.templates.as_ref().map(|templates| Arc::clone(&templates.store));
+        let resign = election.map(|election| start.stand(election, others));
         if let Some(directory) = memory {
             start.spawn(state::keep(Arc::clone(&start.driver), directory, start.stopped.clone()));
         }
@@ -268,12 +267,11 @@ impl Start {
     /// Stands for election. Returns the way to ask that this task leave its node to another.
     fn stand(
         &mut self,
-        election: Election,
-        templates: Option<TemplateWatch>,
+        (election, keeping): (Election, Keeping),
         others: OtherTasks,
     ) -> mpsc::Sender<HandOver> {
         let (ask, asked) = mpsc::channel(1);
-        let (keeping, clocks) = (Keeping::new(&election, templates), Clocks::new(others));
+        let clocks = Clocks::new(others);
         let driver = Arc::clone(&self.driver);
         self.spawn(standing::stand(driver, (election, clocks), keeping, asked, self.stopped.clone()));
         ask
@@ -341,25 +339,24 @@ fn remember(config: &mut NodeConfig, directory: &StateDirectory, record: Record)
     }
 }
 
-/// The driver of a node, and the election that its task stands for, if it does.
+/// The driver of a node, and the election that its task stands for, if it does, with what keeps it from it.
 fn drive(
     options: &mut ServerOptions,
     mut config: NodeConfig,
     repository: Repository,
     address: SocketAddr,
-) -> Result<(Arc<Driver>, Option<Election>), StartError> {
+) -> Result<(Arc<Driver>, Option<(Election, Keeping)>), StartError> {
     let advertise = options.advertise.take().unwrap_or_else(|| address.to_string());
     let (mut driver, election) = match options.election.take() {
         None => (Driver::new(config, repository, advertise, options.streams), None),
         Some(asked) => {
             config.authority = asked.authority;
             let election = asked.start(&config, &advertise)?;
-            if options.templates.as_ref().is_some_and(TemplateWatch::is_empty) {
-                // It looks who leads first: so it does not come to lead before it hears of this.
-                election.stand_aside(deference::ASIDE);
-            }
+            // It looks who leads first: so it does not come to lead before it hears of this.
+            let keeping = Keeping::begin(&election, options.templates.clone());
             let authority = election.authority();
-            (Driver::standing(config, repository, advertise, options.streams, authority), Some(election))
+            let driver = Driver::standing(config, repository, advertise, options.streams, authority);
+            (driver, Some((election, keeping)))
         }
     };
     if let Some(templates) = &options.templates {

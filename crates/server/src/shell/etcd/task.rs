@@ -28,7 +28,7 @@ use crate::record::{EtcdCluster, Record, RecordChange};
 pub struct NotWritten;
 
 /// A request to the task.
-pub(super) enum Request {
+pub(in crate::shell) enum Request {
     Write { epoch: Option<Epoch>, change: Box<RecordChange>, done: oneshot::Sender<Result<(), NotWritten>> },
     HearClock { epoch: Epoch, asked: Time, shown: Time },
     Aside(Duration),

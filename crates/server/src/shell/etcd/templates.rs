@@ -220,10 +220,16 @@ impl Drop for EtcdTemplates {
 
 // === impl TemplateWatch ===
 
+#[cfg(test)]
 impl TemplateWatch {
-    /// Whether nothing is in force yet.
-    pub(in crate::shell) fn is_empty(&self) -> bool {
-        self.status.borrow().in_force == 0
+    /// Of a task that follows nothing: its status is what the test says.
+    pub(in crate::shell) fn of(status: watch::Receiver<TemplateStatus>) -> TemplateWatch {
+        let endpoints = Endpoints::new(EtcdOptions::new(["http://127.0.0.1:1"]), Duration::from_secs(1));
+        let keys = crate::revision::RevisionKeys::new("templates").unwrap();
+        let store = Arc::new(RevisionStore::at(&endpoints.unwrap(), keys));
+        let (standing, _) = watch::channel(TaskStanding::default());
+        let (_, overrides) = watch::channel(Overrides::default());
+        TemplateWatch { status, standing, overrides, store }
     }
 }
 
@@ -258,6 +264,10 @@ impl FollowerTask {
         while let Some(event) = self.follower.next_event() {
             tell(event);
         }
+        self.publish_status();
+    }
+
+    fn publish_status(&self) {
         let status = status_of(&self.follower, clock::now());
         self.status.send_if_modified(|before| {
             let is_news = *before != status;
@@ -303,6 +313,8 @@ impl FollowerTask {
                     document = last_good.document.name,
                     "revision in force"
                 );
+                // Whoever starts with them looks there whether it may stand for election.
+                self.publish_status();
                 self.in_force.send_replace(Some(repository));
                 if let Some(directory) = self.directory.clone() {
                     keep(directory, *last_good).await;
