@@ -100,7 +100,7 @@ impl Election {
         Ok(Election { requests, events, authority, ttl, task: tokio::spawn(task.run()), renewal })
     }
 
-    /// An election of which nobody hears but the test, which gets the requests.
+    /// An election at no etcd, for tests, and the requests that it gets.
     #[cfg(test)]
     pub(in crate::shell) fn unheard() -> (Election, mpsc::UnboundedReceiver<Request>) {
         let (requests, requested) = mpsc::unbounded_channel();

@@ -166,23 +166,15 @@ impl Candidacy<'_> {
 // === impl Keeping ===
 
 impl Keeping {
-    /// Of a task that begins: where it has no templates yet, it leaves it to others to lead.
+    /// The reasons of a task that begins: where it has no templates yet, it leaves it to others to lead from the start.
     pub(super) fn begin(election: &Election, templates: Option<TemplateWatch>) -> Keeping {
         let mut keeping = Keeping { lag: Lag::new(election.ttl), deference: Deference::default(), templates };
         let stands = keeping.templates.as_ref().is_none_or(|templates| templates.status.borrow().stands);
         if let Some(Step::Aside(time)) = keeping.deference.look(clock::now(), stands, false) {
-            keeping.stand_aside(election, time);
+            election.stand_aside(time);
+            info!("this task does not stand for election yet: it has not the templates to lead by");
         }
         keeping
-    }
-
-    /// For want of templates.
-    fn stand_aside(&self, election: &Election, time: Duration) {
-        election.stand_aside(time);
-        info!(
-            ?time,
-            "this task does not stand for election: it has no templates, or not those of another task"
-        );
     }
 
     /// Leaves it to others to lead for want of the configuration that was in force, or that others have, and stands again when
@@ -215,7 +207,7 @@ impl Keeping {
                 hand_over(driver, election, oneshot::channel().0)
             }
             Some(Step::Aside(time)) => {
-                self.stand_aside(election, time);
+                election.stand_aside(time);
                 Ok(())
             }
             Some(Step::Stand) => {

@@ -77,6 +77,9 @@ struct Listeners {
 /// A listener, and the address that it has.
 type BoundPort = (TcpListener, SocketAddr);
 
+/// An election, and the reasons for which the task leaves it to others to lead.
+type KeptElection = (Election, Keeping);
+
 /// The places of all ports.
 struct PortPlaces {
     main: Arc<Places>,
@@ -265,11 +268,7 @@ impl Start {
     }
 
     /// Stands for election. Returns the way to ask that this task leave its node to another.
-    fn stand(
-        &mut self,
-        (election, keeping): (Election, Keeping),
-        others: OtherTasks,
-    ) -> mpsc::Sender<HandOver> {
+    fn stand(&mut self, (election, keeping): KeptElection, others: OtherTasks) -> mpsc::Sender<HandOver> {
         let (ask, asked) = mpsc::channel(1);
         let clocks = Clocks::new(others);
         let driver = Arc::clone(&self.driver);
@@ -339,13 +338,13 @@ fn remember(config: &mut NodeConfig, directory: &StateDirectory, record: Record)
     }
 }
 
-/// The driver of a node, and the election that its task stands for, if it does, with what keeps it from it.
+/// The driver of a node, and the election that its task stands for, if it does.
 fn drive(
     options: &mut ServerOptions,
     mut config: NodeConfig,
     repository: Repository,
     address: SocketAddr,
-) -> Result<(Arc<Driver>, Option<(Election, Keeping)>), StartError> {
+) -> Result<(Arc<Driver>, Option<KeptElection>), StartError> {
     let advertise = options.advertise.take().unwrap_or_else(|| address.to_string());
     let (mut driver, election) = match options.election.take() {
         None => (Driver::new(config, repository, advertise, options.streams), None),

@@ -218,21 +218,6 @@ impl Drop for EtcdTemplates {
     }
 }
 
-// === impl TemplateWatch ===
-
-#[cfg(test)]
-impl TemplateWatch {
-    /// Of a task that follows nothing: its status is what the test says.
-    pub(in crate::shell) fn of(status: watch::Receiver<TemplateStatus>) -> TemplateWatch {
-        let endpoints = Endpoints::new(EtcdOptions::new(["http://127.0.0.1:1"]), Duration::from_secs(1));
-        let keys = crate::revision::RevisionKeys::new("templates").unwrap();
-        let store = Arc::new(RevisionStore::at(&endpoints.unwrap(), keys));
-        let (standing, _) = watch::channel(TaskStanding::default());
-        let (_, overrides) = watch::channel(Overrides::default());
-        TemplateWatch { status, standing, overrides, store }
-    }
-}
-
 // === impl FollowerTask ===
 
 impl FollowerTask {
