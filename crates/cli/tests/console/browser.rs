@@ -22,7 +22,7 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use self::commands::ChromeCommand;
-use crate::house::{AGES, eventually};
+use crate::house::AGES;
 
 /// A browser with one page.
 pub(crate) struct Browser {
@@ -125,9 +125,20 @@ impl Browser {
             .unwrap_or_else(|error| panic!("{script}: {error}"))
     }
 
-    /// Waits until a function body says true.
+    /// Waits until a function body says true. The page itself asks it again and again, as a question from here takes all three
+    /// processes some milliseconds.
     pub(crate) async fn until(&self, what: &str, script: &str) {
-        eventually(what, async || self.run(script).await == Value::Bool(true)).await;
+        let waits = "const done = arguments[arguments.length - 1];
+            const look = () => {
+                try {
+                    if (holds() === true) done(true); else setTimeout(look, 20);
+                } catch (fault) {
+                    done(String(fault));
+                }
+            };
+            look();";
+        let said = self.run_async(&format!("// {what}\nconst holds = () => {{ {script} }};\n{waits}")).await;
+        assert_eq!(said, Value::Bool(true), "{what}");
     }
 
     /// A command of the protocol of Chromium.
