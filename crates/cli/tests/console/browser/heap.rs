@@ -35,8 +35,8 @@ window.fetch = async (url, options) => {
 /// Bytes that an hour may leave.
 const MOST: f64 = 1_500_000.0;
 
-/// Nothing is laid out and painted: that would take most of the time, and none of what is measured. All else of the page is as
-/// ever, in the document as well.
+/// A script after which nothing is laid out and painted, which would take most of the time and none of the heap. All else of the
+/// page goes on, in the document as well.
 const UNDRAWN: &str = "document.documentElement.style.display = 'none'";
 
 async fn heap(browser: &Browser) -> f64 {
