@@ -19,7 +19,8 @@ pub struct Pressure {
     pub level_top: Option<f64>,
     /// The same of the least priority.
     pub level_bottom: Option<f64>,
-    /// The time for which nothing was free and more was wanted, in seconds, as was seen about once a second.
+    /// The time for which nothing was free and more was wanted, in seconds, as was seen about once a second; less often where
+    /// there are more than 10,000 resources.
     pub saturated_seconds: f64,
 }
 

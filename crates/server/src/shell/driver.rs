@@ -8,6 +8,7 @@
 //! clock sample that the node is given. Otherwise it says who leads.
 
 mod callers;
+mod clean_up;
 mod domains;
 mod health;
 mod hold_kind;
@@ -41,7 +42,6 @@ use arc_swap::ArcSwap;
 use lessor_client::internals::clock;
 use lessor_proto::message::{Answer, Ask, Leader, Limits, Refusal, Release, WallClock, Whereabouts};
 use lessor_proto::{Epoch, Time};
-use tokio::sync::watch;
 use tracing::{debug, warn};
 
 use self::callers::Callers;
@@ -127,11 +127,6 @@ pub struct Moment {
 
 /// The least time between two looks at a node that nothing else happens to.
 const TICK: Duration = Duration::from_millis(1);
-/// The interval at which memory is given back. Anything that has ended stops counting when it is asked for,
-/// whether or not this has run.
-const CLEAN_UP: Duration = Duration::from_secs(1);
-/// Resources of which that is done at once.
-const CLEANED: usize = 256;
 
 /// The state of the leader under its lock. A panic before it is given back breaks the node.
 struct HeldState<'a> {
@@ -296,36 +291,6 @@ impl Driver {
     /// From here on it is not ready, though it answers what still comes.
     pub fn start_draining(&self) {
         self.health.drain();
-    }
-
-    /// Gives back the memory of what has ended, once a second until stopped.
-    pub(crate) async fn clean_up(self: Arc<Driver>, mut stopped: watch::Receiver<bool>) {
-        let mut timer = tokio::time::interval(CLEAN_UP);
-        timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                _ = stopped.wait_for(|&stop| stop) => return,
-                _ = timer.tick() => {}
-            }
-            if self.clean_all().await == Err(Unanswered::Broken) {
-                warn!("clean-up ends: the node is broken");
-                return;
-            }
-            self.health.pulse.beat();
-        }
-    }
-
-    /// A part of the resources at a time, and others have the lock in between.
-    async fn clean_all(&self) -> Result<(), Unanswered> {
-        let mut after = None;
-        loop {
-            let part = |node: &mut Node, now| node.advance_part(now, after.as_ref(), CLEANED);
-            after = self.call(HoldKind::CleanUp, part)?;
-            if after.is_none() {
-                return Ok(());
-            }
-            tokio::task::yield_now().await;
-        }
     }
 
     /// Sends away whoever asks a task that does not lead, without the lock of the node. Of one that does it is looked at under
