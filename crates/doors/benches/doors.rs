@@ -20,7 +20,7 @@ use lessor_doors::rules::RuleBook;
 use lessor_doors::rules::document::DoorsFile;
 use lessor_doors::rules::ratelimit::join;
 use lessor_doors::rules::templates::templates;
-use lessor_doors::shell::{DoorAddress, Doors, Listening};
+use lessor_doors::shell::{DoorAddress, Doors, KeyBounds, Listening};
 use lessor_envoy_proto::rate_limit_service_client::RateLimitServiceClient;
 use lessor_envoy_proto::rate_limit_service_server::{RateLimitService, RateLimitServiceServer};
 use lessor_envoy_proto::{Code, Entry, RateLimitDescriptor, RateLimitRequest, RateLimitResponse};
@@ -38,6 +38,8 @@ use tonic::{Request, Response, Status};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Keys of a limit, and resources of a server and of one client at it, at the most: 20,000 if nothing else is said.
+const MOST: usize = 1_000_000;
 /// Calls under way at a time.
 const CALLERS: usize = 32;
 const ROUNDS: usize = 7;
@@ -102,8 +104,8 @@ async fn server(state: &std::path::Path, book: &RuleBook) -> Server {
             ServerOptions { state: Some(state.to_owned()), ..ServerOptions::new(([127, 0, 0, 1], 0).into()) };
         let repository = source::parse("templates.yaml", text).unwrap_or_else(|faults| panic!("{faults}"));
         let config = NodeConfig::new("root", Epoch(1));
-        // One process has them all here; a server takes 20,000 on a stream if nothing else is said.
-        let config = NodeConfig { resources: 1_000_000, resources_per_stream: 1_000_000, ..config };
+        // One process has them all here.
+        let config = NodeConfig { resources: MOST, resources_per_stream: MOST, ..config };
         Server::start(options, config, repository).await.expect("a server")
     };
     start(nothing).await.drain().await;
@@ -304,7 +306,8 @@ fn main() {
         let opened = serving.spawn(async move {
             let client = Client::builder(address).id("doors").build().expect("a client");
             let anywhere: DoorAddress = "127.0.0.1:0".parse().expect("an address");
-            let mut listening = Listening::new(Arc::new(Doors::new(client, book())), 1_000);
+            let bounds = KeyBounds { most: MOST, ..KeyBounds::default() };
+            let mut listening = Listening::new(Arc::new(Doors::bounded(client, book(), bounds)), 1_000);
             let rls = listening.open_rls(&anywhere).await.expect("a port").to_string();
             let http = listening.open_http(&anywhere).await.expect("a port").to_string();
             let bare = [TcpListener::bind("127.0.0.1:0").await, TcpListener::bind("127.0.0.1:0").await];

@@ -70,7 +70,7 @@ async fn check_says_how_each_limit_is_kept_and_which_has_no_template() {
     let Outcome { code, out, err } = run(&["check", "--doors", rules, "--door-count", "10"]).await;
     assert_eq!((code, &*err), (Some(0), ""));
     let wanted = "edge/0: 5/1m, exact, of edge/0|0:*\n    passes at most 5 in any window; when the limit is cut the old one may \
-                  pass for 1m 33s\n    refuses wrongly: after a wait of 100ms, ";
+                  pass for 1m 36s\n    refuses wrongly: after a wait of 100ms, ";
     assert!(out.starts_with(wanted), "{out}");
     assert!(out.ends_with("doors.yaml: valid, 3 sets, 7 limits, version 1, at 10 doors\n"), "{out}");
     // What a newcomer gets who sets nothing is no more than a server takes.

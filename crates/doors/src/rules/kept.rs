@@ -149,7 +149,7 @@ mod tests {
             kept(10, LimitKind::Concurrency, 2).to_string(),
             "passes at most 10 at a time; what takes longer than 1m counts no more\n\
              refuses wrongly: after a wait of 100ms, what another door has and does not give up in that time\n\
-             fails: an end that is not heard of is one after 1m, and what a door had that dies comes back within 1m 33s"
+             fails: an end that is not heard of is one after 1m, and what a door had that dies comes back within 1m 36s"
         );
     }
 
@@ -157,9 +157,9 @@ mod tests {
     fn it_says_for_how_long_a_door_that_dies_is_waited_for() {
         assert_eq!(
             kept(100, LimitKind::Exact, 2).to_string(),
-            "passes at most 100 in any window; when the limit is cut the old one may pass for 1m 33s\n\
+            "passes at most 100 in any window; when the limit is cut the old one may pass for 1m 36s\n\
              refuses wrongly: after a wait of 100ms, what another door has and does not give up in that time\n\
-             fails: a door that is cut off soon has no lease, and what one had that dies comes back within 1m 33s"
+             fails: a door that is cut off soon has no lease, and what one had that dies comes back within 1m 36s"
         );
     }
 }

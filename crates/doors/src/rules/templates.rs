@@ -4,11 +4,18 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use lessor_proto::Drift;
+
 use super::limits::LONGEST;
 use super::{Limit, LimitKind, RuleBook, RuleSet, SharedLimit};
 
 /// The outage that a lease outlives beside its window.
 const OUTAGE: u64 = 31;
+/// The percentage by which a lease is longer than its window besides: what clocks err, on two levels, and a twentieth so that what
+/// is held for long need not be renewed often, as that is work for each key.
+const MARGIN: u64 = 8;
+/// The shortest refresh interval, and the longest.
+const REFRESH: [u64; 2] = [5, 60];
 /// The longest lease.
 const YEAR: u64 = 365 * 86_400;
 
@@ -45,11 +52,18 @@ pub fn glob(limit: &Limit) -> String {
     }
 }
 
-/// The seconds for which the units of a window are leased: longer than it by what clocks err, on two levels, and by an outage.
+/// The seconds for which the units of a window are leased.
 #[must_use]
 pub fn lease_length(window: Duration) -> u64 {
     let seconds = window.min(LONGEST).as_secs();
-    (seconds + (seconds * 3).div_ceil(100) + OUTAGE).min(YEAR)
+    (seconds + (seconds * MARGIN).div_ceil(100) + OUTAGE).min(YEAR)
+}
+
+/// The seconds after which that lease is renewed: a sixth of the time by which it outlives the window.
+fn refresh_interval(window: Duration) -> u64 {
+    let [least, most] = REFRESH;
+    let outlasted = Drift::DEFAULT.outlasting(window).as_secs();
+    (lease_length(window).saturating_sub(outlasted) / 6).clamp(least, most)
 }
 
 // === impl RuleSet ===
@@ -86,10 +100,11 @@ fn template(rule: &str, limit: &Limit) -> String {
             let _ = write!(
                 text,
                 "    kind: gauge\n    capacity: {}\n    window: {}s\n    algorithm: {{kind: FAIR_SHARE, lease_length: {}, \
-                 refresh_interval: 5}}\n",
+                 refresh_interval: {}}}\n",
                 limit.units,
                 window.as_secs(),
-                lease_length(window)
+                lease_length(window),
+                refresh_interval(window)
             );
         }
         LimitKind::Flow => {
