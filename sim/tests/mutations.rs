@@ -16,6 +16,7 @@ mod mutations {
     pub(crate) mod instant;
     pub(crate) mod jobs;
     pub(crate) mod kinds;
+    pub(crate) mod lasting;
     pub(crate) mod late;
     pub(crate) mod loans;
     pub(crate) mod memory;
@@ -40,8 +41,8 @@ use lessor_sim::mutation::{DriverRule, ElectionRule, FollowerRule, GrantorRule, 
 use lessor_sim::plan::LimitPlan;
 use lessor_sim::swarm::{Options, plan, run_one};
 use mutations::{
-    claims, debt, domains, earlier, fence, inherited, instant, jobs, kinds, late, loans, memory, names,
-    numbers, pollers, rests, safe, shown, turns, twice, uncovered, units, unwritten, windows,
+    claims, debt, domains, earlier, fence, inherited, instant, jobs, kinds, lasting, late, loans, memory,
+    names, numbers, pollers, rests, safe, shown, turns, twice, uncovered, units, unwritten, windows,
 };
 
 /// A story of what is broken with a rule taken out, or with none.
@@ -199,6 +200,7 @@ fn grantor(mutation: GrantorRule) -> Noticed {
         GrantorRule::JobsOfLate => Noticed::Story(jobs::of_a_holder_that_comes_late),
         GrantorRule::SecondIsOwn => Accompanied(13_000_000), // 13000005: I1
         GrantorRule::UnitsToldOnce => Accompanied(13_000_000), // 13000035: I40
+        GrantorRule::RenewedInTime => Noticed::Story(lasting::for_an_hour),
         // Simulations notice it about once in two thousand seeds (1253: I30).
         GrantorRule::AllSaidFirst => Noticed::Story(domains::heard_of_before_its_clients_are_back),
     }

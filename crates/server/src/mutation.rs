@@ -201,6 +201,8 @@ pub enum Rule {
     SecondIsOwn,
     /// Units that a report says were let pass, or asked of a second limit, count once.
     UnitsToldOnce,
+    /// Everything on a stream is renewed before it has to be.
+    RenewedInTime,
 }
 
 #[cfg(feature = "mutations")]
@@ -219,7 +221,7 @@ pub fn take_asked() -> u128 {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 91] = [
+    pub const ALL: [Rule; 92] = [
         Rule::AckBySeq,
         Rule::FullCharge,
         Rule::DriftMargin,
@@ -311,6 +313,7 @@ impl Rule {
         Rule::JobsOfLate,
         Rule::SecondIsOwn,
         Rule::UnitsToldOnce,
+        Rule::RenewedInTime,
     ];
 }
 

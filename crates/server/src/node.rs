@@ -224,6 +224,7 @@ impl Node {
     /// Puts another repository in force. What is out stays charged until it is given back or has ended.
     pub fn reload(&mut self, now: Time, repository: Repository) {
         self.streams.heartbeat = heartbeat(&repository);
+        self.streams.peers.renew_soon();
         self.repository = repository;
         self.tell_longest(now);
         if let Some(marks) = &mut self.marks {

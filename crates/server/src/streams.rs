@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 use lessor_client::internals::session::Action;
 use lessor_proto::message::{Down, Grant, Hello, HolderKind, JobNews};
-use lessor_proto::{ClientId, Features, ReportId, ResourceId};
+use lessor_proto::{ClientId, Features, ReportId, ResourceId, Time};
 
 use crate::mutation::{Rule, Rules};
 
@@ -66,6 +66,7 @@ pub(crate) struct Peers {
     features: Features,
     /// The streams of holders that know fewer than this version does.
     older: usize,
+    round: u32,
     rules: Rules,
 }
 
@@ -220,9 +221,11 @@ impl Peers {
         self.peers.get(peer).is_some_and(Stream::is_busy)
     }
 
-    pub(crate) fn grant(&mut self, peer: Peer, grant: Grant) {
+    /// Sends a grant that is to be renewed by then.
+    pub(crate) fn grant(&mut self, peer: Peer, grant: Grant, renew_by: Time) {
         let Some(stream) = self.peers.get_mut(peer) else { return };
         stream.grants += 1;
+        stream.beats.renew_no_later(renew_by);
         match stream.queue.last_mut() {
             Some(Down::Grants(grants)) => grants.push(grant),
             _ => stream.queue.push(Down::Grants(vec![grant])),
@@ -250,6 +253,23 @@ impl Peers {
         if let Some(grants) = self.peers.get(peer).map(|stream| stream.grants) {
             self.say(peer, Down::Renewed { basis, grants });
         }
+    }
+
+    /// All that is granted on the stream is renewed by then.
+    pub(crate) fn renew_no_later(&mut self, peer: Peer, than: Time) {
+        if let Some(stream) = self.peers.get_mut(peer) {
+            stream.beats.renew_no_later(than);
+        }
+    }
+
+    /// All that is granted on streams is renewed with their next heartbeats.
+    pub(crate) fn renew_soon(&mut self) {
+        self.round = self.round.wrapping_add(1);
+    }
+
+    /// The round of renewals: what was renewed in an earlier one is to be renewed with the next heartbeat.
+    pub(crate) fn round(&self) -> u32 {
+        self.round
     }
 
     /// Sends something, in the way in which the other end knows it; what it could not know is not sent. All but grants goes

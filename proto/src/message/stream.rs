@@ -91,7 +91,7 @@ pub struct StreamReport {
     pub id: ReportId,
     /// The epoch it is meant for.
     pub target_epoch: Option<Epoch>,
-    /// This is a heartbeat: renew everything that I hold on this stream.
+    /// This is a heartbeat: I keep everything that I hold on this stream, so renew it if that is due, and answer.
     pub renew_all: bool,
     /// One report a resource, each resource at most once; a heartbeat may have none.
     pub reports: Vec<Report>,
@@ -102,7 +102,7 @@ pub struct StreamReport {
 pub enum Down {
     /// I lead: the answer to a hello.
     Welcome(Welcome),
-    /// Grants, at most one a resource.
+    /// Grants, at most one a resource; none as the answer to a heartbeat when nothing is due to be renewed.
     Grants(Vec<Grant>),
     /// Everything granted on this stream lasts longer: each resource as long as its last grant said, counted from the
     /// report `basis`, unless that grant was not adopted.

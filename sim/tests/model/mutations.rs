@@ -19,7 +19,7 @@ use lessor_sim::mutation::GrantorRule::{
     LendUnwanted, LineIsPart, LoanCharged, LoanRecalled, MarkFirst, MarkOfKind, NamesakesAreTwo, NestedEnd,
     NewestConfig, NodeGhost, NodesCapped, NumberAhead, OldLeadersCharged, OldLivesCharged, OldRecordDoubted,
     OutCounts, OwnKept, PartsInTurn, PartsWhole, PassedOverAnew, PeakFromSpare, PollersProven, PostCut,
-    RecallToPart, RenewAfterDebt, ResealLate, RestChecked, RestGuarded, RevokedBorrowsNothing,
+    RecallToPart, RenewAfterDebt, RenewedInTime, ResealLate, RestChecked, RestGuarded, RevokedBorrowsNothing,
     RevokedCharged, RevokedWantsNothing, RoomFromIdle, SaidAnew, SecondIsOwn, ShownBeyondLimit, ShownIsAll,
     ShownKept, TokenAmount, TokenCheck, ToldBelow, ToldOnce, TurnsCorrected, TurnsWait, UnansweredReplaced,
     UnitsCounted, UnitsToldOnce, UnitsWithinBurst, UntoldIsUnknown,
@@ -65,7 +65,7 @@ const NOTICED: [(Mutation, &str); 12] = [
 ];
 
 /// Each that is not, and the configuration that comes nearest to it.
-const NOT_NOTICED: [(Mutation, &str); 96] = [
+const NOT_NOTICED: [(Mutation, &str); 97] = [
     // There are no marks, and one succession in a row.
     (Grantor(FullRest), "unary, a succession"),
     (Grantor(RestGuarded), "unary, a succession"),
@@ -195,6 +195,8 @@ const NOT_NOTICED: [(Mutation, &str); 96] = [
     // No second limit is tried, and nothing is let pass.
     (Grantor(SecondIsOwn), "streams, other wants"),
     (Grantor(UnitsToldOnce), "streams, other wants"),
+    // Nobody is due anything.
+    (Grantor(RenewedInTime), "streams, other wants"),
 ];
 
 /// All of them, each in one configuration.

@@ -14,7 +14,7 @@ use lessor_sim::mutation::Mutation;
 use super::hall::{self, Report, units};
 
 /// The client, both leaders, and the stream to one of them.
-struct Line {
+pub(super) struct Line {
     now: Time,
     session: Session,
     leaders: [Node; 2],
@@ -52,7 +52,7 @@ pub(crate) fn back_to_the_deposed(without: Option<Mutation>) -> Option<String> {
 // === impl Line ===
 
 impl Line {
-    fn new(without: Option<Mutation>) -> Line {
+    pub(super) fn new(without: Option<Mutation>) -> Line {
         let id = ClientId::new("c", 16).expect("a name");
         let config = SessionConfig {
             transport: Transport::Stream,
@@ -73,12 +73,12 @@ impl Line {
         }
     }
 
-    fn uses(&self) -> Amount {
+    pub(super) fn uses(&self) -> Amount {
         let allowance = self.session.allowance(self.now, &hall::resource());
         if self.now < allowance.until { allowance.capacity.unwrap_or(Amount::MAX) } else { Amount::ZERO }
     }
 
-    fn want(&mut self, wants: f64) {
+    pub(super) fn want(&mut self, wants: f64) {
         self.session.set_wants(self.now, &hall::resource(), wants);
     }
 
@@ -93,7 +93,7 @@ impl Line {
         }
     }
 
-    fn pass(&mut self, seconds: u64) {
+    pub(super) fn pass(&mut self, seconds: u64) {
         let end = self.now + Duration::from_secs(seconds);
         loop {
             while self.client_acts() || self.leaders_act() {}

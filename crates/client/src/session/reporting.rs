@@ -10,8 +10,9 @@ use super::line::{LineState, OpenStream};
 use super::marks::Mark;
 use super::{Action, Session};
 
-/// Reports whose time of sending is remembered, at the most: twenty seconds of reports without a pause.
-const REMEMBERED: usize = 4_096;
+/// Reports whose time of sending is remembered, at the most: eighty seconds of reports without a pause. A grantor may count for as
+/// long from one of them, as not every heartbeat is a renewal.
+const REMEMBERED: usize = 16_384;
 
 /// The scope of a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

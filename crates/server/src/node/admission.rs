@@ -71,7 +71,7 @@ impl Node {
             Some(resource) if resource.template().is_some() => {
                 resource.advance(now);
                 resource.check_kind(ask, index, report, &self.config)?;
-                match resource.admit(ask, report, cx)? {
+                match resource.admit(ask, report, cx, &mut self.streams.peers)? {
                     0 => Ok(room),
                     more => {
                         self.fits(now, [room, Room { holdings: room.holdings + more, ..room }], ask, report)
@@ -126,7 +126,7 @@ impl Node {
         while let Some(id) = next {
             let is_asked = ask.reports.iter().any(|report| report.resource == id);
             let beside = is_asked.then_some(ask.holder.as_str());
-            let made = self.with(now, &id, |resource, _| resource.make_room(beside));
+            let made = self.with(now, &id, |resource, around| resource.make_room(beside, around.peers));
             if made == Some(true) {
                 return;
             }

@@ -3,6 +3,9 @@
 //! The holder is told when all of them have been renewed. Until then what was renewed first counts for longer in the books than
 //! its holder knows, which errs on the side of counting it. What is granted meanwhile counts from this heartbeat if its resource
 //! was heard in it, and else is renewed when its slice comes.
+//!
+//! Where everything on a stream lasts for long enough, its heartbeats are answered with an empty message that renews nothing, and
+//! every so many of them renew all.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -11,6 +14,7 @@ use lessor_proto::{ResourceId, Time};
 use smallvec::SmallVec;
 
 use super::{Node, Peer};
+use crate::mutation::Rule;
 use crate::resource::{Renewal, earliest};
 use crate::streams::{Beat, BeatRun, Stream};
 
@@ -78,6 +82,7 @@ impl Node {
     /// for all of it, or by a grant for what has to be granted anew. The message would be believed of a lease that cannot
     /// be renewed now and has not ended; where there is one, all others are granted anew.
     pub(super) fn on_heartbeat(&mut self, now: Time, peer: Peer, beat: Beat) {
+        let round = self.streams.peers.round();
         let Some(stream) = self.streams.peers.get_mut(peer) else { return };
         let begins_at = stream.beats.begins_at();
         if now < begins_at {
@@ -89,8 +94,16 @@ impl Node {
             return;
         }
         let (resources, is_busy) = (stream.attached.len(), stream.is_busy());
+        let may_rest = stream.beats.may_rest(beat, self.streams.heartbeat, round);
+        if may_rest || resources > 0 && !self.config.rules.keep(Rule::RenewedInTime) {
+            stream.beats.begin(now, 0);
+            if is_busy {
+                return self.streams.peers.note_heartbeat(peer, beat);
+            }
+            return self.only_answer(peer);
+        }
         stream.beats.begin(now, resources);
-        let mut run = BeatRun::new(beat, is_busy);
+        let mut run = BeatRun::new(beat, is_busy, round);
         if resources > self.config.heartbeat_slice {
             stream.beats.run = Some(Box::new(run));
             return self.streams.heartbeats.running.push_back(peer);
@@ -148,15 +161,22 @@ impl Node {
         }
         if run.all {
             self.streams.peers.renewed(peer, run.beat.id);
+            if let Some(stream) = self.streams.peers.get_mut(peer) {
+                stream.beats.renewed(run);
+            }
             return HeartbeatStep::Over;
         }
         if !run.grants_rest {
             (run.grants_rest, run.after) = (true, None);
             return HeartbeatStep::More;
         }
-        // Without grants it still has to be heard that somebody is there.
-        self.streams.peers.say(peer, Down::Grants(Vec::new()));
+        self.only_answer(peer);
         HeartbeatStep::Over
+    }
+
+    /// Without grants it still has to be heard that somebody is there.
+    fn only_answer(&mut self, peer: Peer) {
+        self.streams.peers.say(peer, Down::Grants(Vec::new()));
     }
 
     /// The heartbeat is heard of one resource, and renews it if the stream takes something. Returns whether the holder is known
@@ -173,9 +193,11 @@ impl Node {
             if renewed.renewal == Renewal::None {
                 run.all &= resource.is_over(slot);
             }
+            let renew_by = resource.renew_by(slot, around.cx);
+            run.renew_by = run.renew_by.min(renew_by);
             if let Some(grant) = renewed.grant {
                 run.granted.push(id.clone());
-                around.peers.grant(peer, grant);
+                around.peers.grant(peer, grant, renew_by);
             }
             Some(())
         });
@@ -193,7 +215,7 @@ impl Node {
         self.with_unsaid(id, |resource, around| {
             let slot = resource.listener(peer)?;
             let grant = resource.grant_anew(now, slot, around.cx)?;
-            around.peers.grant(peer, grant);
+            around.peers.grant(peer, grant, resource.renew_by(slot, around.cx));
             Some(())
         });
     }

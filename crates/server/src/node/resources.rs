@@ -330,6 +330,9 @@ impl Node {
         if entry.resource.has_waited() {
             self.counters.measured.take_from(entry.resource.waited());
         }
+        if entry.resource.take_forgot_all() {
+            self.streams.peers.renew_soon();
+        }
         Some(outcome)
     }
 

@@ -94,7 +94,7 @@ impl Node {
             }
             let session = self.with(now, id, |resource, around| {
                 resource.revoke(now, life.slot, BoundBy::Recall, around.cx, around.peers);
-                resource.seize(life.slot)
+                resource.seize(life.slot, around.peers)
             });
             let (resource, holder) = (id.clone(), client.clone());
             let (amount, until) = (life.charged, life.ends);

@@ -21,6 +21,10 @@ use super::fraction::Fraction;
 use super::legacy::Legacy;
 use crate::caps::{cap_clients, cap_priorities};
 
+/// The longest time between two renewals on a stream: holders remember when they sent a report for as long as a grant may count
+/// from it, and busy ones send many.
+const LONGEST_RENEWAL: Duration = Duration::from_secs(60);
+
 /// The configuration of the resources whose names match a glob.
 ///
 /// Any value of this type can be made; a [`Repository`](super::Repository) takes only those that hold together.
@@ -317,6 +321,13 @@ impl Template {
     pub fn use_window(&self) -> Option<UseWindow> {
         let limit = u32::try_from(self.capacity.floor_units()).unwrap_or(u32::MAX);
         self.window.map(|length| UseWindow { length, limit })
+    }
+
+    /// The time after which a lease of `length` on a stream is to be renewed: a refresh interval, or a sixth of what it lasts longer
+    /// than the window of a use, and a minute at the most.
+    pub(crate) fn renewal_interval(&self, length: Duration, drift: Drift) -> Duration {
+        let window = self.window.map_or(Duration::ZERO, |window| drift.outlasting(window));
+        self.refresh_interval.min(length.saturating_sub(window) / 6).min(LONGEST_RENEWAL)
     }
 
     /// The steps in which a lease is cut short where its window leaves little of it: an eighth of that little.

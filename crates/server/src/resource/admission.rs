@@ -7,6 +7,7 @@ use super::hearing::demands;
 use super::identity::holder;
 use super::{CallContext, Resource, legacy};
 use crate::mutation::Rule;
+use crate::streams::Peers;
 
 // === impl Resource ===
 
@@ -18,6 +19,7 @@ impl Resource {
         ask: &Ask,
         report: &Report,
         cx: CallContext<'_>,
+        peers: &mut Peers,
     ) -> Result<usize, Refusal> {
         legacy::admit(&self.terms, ask, cx.config)?;
         let holder = holder(ask, report, cx.config);
@@ -26,7 +28,7 @@ impl Resource {
         if self.holders.shares().bands() + report.bands.len() > limit {
             let demands = demands(ask, report, &self.terms, cx);
             let bands = match takes_place(report) {
-                true => self.make_room_for_bands(&demands, cx),
+                true => self.make_room_for_bands(&demands, cx, peers),
                 false => self.bands_with(&demands),
             };
             exhausted(|| format!("priorities of {:?}", self.id), bands, limit)?;
@@ -40,12 +42,12 @@ impl Resource {
             && takes_place(report)
             && cx.config.rules.keep(Rule::IdleMakeRoom)
         {
-            self.make_room(None);
+            self.make_room(None, peers);
         }
         let count = self.holders.children().len() + 1;
         exhausted(|| format!("clients of {:?}", self.id), count, cx.config.clients_per_resource)?;
         if self.holders.children().lives(holder).count() >= cx.config.lives_per_client {
-            self.make_room_for_life(holder);
+            self.make_room_for_life(holder, peers);
         }
         let lives = self.holders.children().lives(holder).count() + 1;
         let what = || {

@@ -49,7 +49,7 @@ pub struct HolderExplanation {
     pub also: Vec<BoundBy>,
     /// When the last of what it is charged for ends, in seconds from now.
     pub ends_in_seconds: f64,
-    /// When it was last heard of, in seconds ago.
+    /// When it was last heard of, in seconds ago: in a report, or a heartbeat that renewed it.
     pub heard_seconds_ago: f64,
 }
 

@@ -5,13 +5,14 @@
 
 use std::collections::BTreeSet;
 
-use lessor_proto::Amount;
+use lessor_proto::{Amount, Time};
 
 use super::holders::Demands;
 use super::identity::Holder;
 use super::slab::Slot;
 use super::{CallContext, Resource};
 use crate::mutation::Rule;
+use crate::streams::Peers;
 
 /// Holders that were idle when they were last heard of.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +56,7 @@ impl Resource {
     }
 
     /// Makes room for another holder by one that idles, and is not called `beside`. Returns whether there was one.
-    pub(crate) fn make_room(&mut self, beside: Option<&str>) -> bool {
+    pub(crate) fn make_room(&mut self, beside: Option<&str>, peers: &mut Peers) -> bool {
         let mut spared = Vec::new();
         let found = loop {
             match self.holders.idlers_mut().pop() {
@@ -67,7 +68,7 @@ impl Resource {
             }
         };
         spared.into_iter().for_each(|slot| self.note_idler(slot));
-        found.into_iter().for_each(|slot| self.forget(slot));
+        found.into_iter().for_each(|slot| self.evict(slot, peers));
         found.is_some()
     }
 
@@ -77,17 +78,30 @@ impl Resource {
     }
 
     /// Makes room for another life of `holder` by one that idles. Returns whether there was one.
-    pub(super) fn make_room_for_life(&mut self, holder: Holder<'_>) -> bool {
+    pub(super) fn make_room_for_life(&mut self, holder: Holder<'_>, peers: &mut Peers) -> bool {
         let idler = self.holders.children().lives(holder).find(|&slot| self.is_idler(slot));
-        idler.into_iter().for_each(|slot| self.forget(slot));
+        idler.into_iter().for_each(|slot| self.evict(slot, peers));
         idler.is_some()
     }
 
+    /// The holder at `slot` is forgotten. If it listens, it hears of that with its next heartbeat.
+    pub(super) fn evict(&mut self, slot: Slot, peers: &mut Peers) {
+        if let Some(peer) = self.pusher.peer(slot) {
+            peers.renew_no_later(peer, Time::ZERO);
+        }
+        self.forget(slot);
+    }
+
     /// Makes room for the priorities of `demands`, by those where nobody wants anything. Returns the number that there would be.
-    pub(super) fn make_room_for_bands(&mut self, demands: &Demands, cx: CallContext<'_>) -> usize {
+    pub(super) fn make_room_for_bands(
+        &mut self,
+        demands: &Demands,
+        cx: CallContext<'_>,
+        peers: &mut Peers,
+    ) -> usize {
         let mut bands = self.bands_with(demands);
         for _ in 0..MOST_AT_ONCE {
-            if bands <= cx.config.message.bands_per_resource || !self.make_room(None) {
+            if bands <= cx.config.message.bands_per_resource || !self.make_room(None, peers) {
                 break;
             }
             bands = self.bands_with(demands);

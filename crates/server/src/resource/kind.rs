@@ -25,6 +25,8 @@ pub(super) struct CountedKind {
     kind: Kind,
     /// The template says another one, or did meanwhile, and something may be out.
     is_changing: bool,
+    /// All holders were forgotten since that was last asked.
+    forgot_all: bool,
 }
 
 // === impl CountedKind ===
@@ -40,7 +42,7 @@ impl CountedKind {
         let record = config.record.as_ref().filter(|_| ledger.total() > 0);
         let left = record.filter(|_| config.rules.keep(Rule::KindRecorded));
         let kind = left.and_then(|record| record.kinds.get(id).copied()).unwrap_or(template.kind);
-        CountedKind { kind, is_changing: kind != template.kind }
+        CountedKind { kind, is_changing: kind != template.kind, forgot_all: false }
     }
 }
 
@@ -147,13 +149,18 @@ impl Resource {
         self.settle_kind();
     }
 
+    /// Whether all holders were forgotten since that was last asked: those who listen have to hear of it.
+    pub(crate) fn take_forgot_all(&mut self) -> bool {
+        std::mem::take(&mut self.counted.forgot_all)
+    }
+
     /// The kind is in force as soon as nothing of another one is out.
     pub(super) fn settle_kind(&mut self) {
         if !self.changes_kind() || self.ledger.total() > 0 {
             return;
         }
-        let before =
-            std::mem::replace(&mut self.counted, CountedKind { kind: self.terms.kind, is_changing: false });
+        let settled = CountedKind { kind: self.terms.kind, is_changing: false, forgot_all: true };
+        let before = std::mem::replace(&mut self.counted, settled);
         if before.kind != self.terms.kind
             && self.ledger.ceiling().is_some()
             && self.ledger.rules().keep(Rule::MarkOfKind)

@@ -7,7 +7,7 @@ use super::Resource;
 use super::identity::{Holder, Life, holder};
 use super::slab::Slot;
 use crate::config::NodeConfig;
-use crate::streams::Peer;
+use crate::streams::{Peer, Peers};
 
 /// A life of a holder that is called by its name.
 #[derive(Clone, Copy, Debug)]
@@ -36,9 +36,9 @@ impl Resource {
     }
 
     /// Nothing is charged to the holder at `slot` any more, whatever it may use, and it is forgotten. Returns which life it was.
-    pub(crate) fn seize(&mut self, slot: Slot) -> Incarnation {
+    pub(crate) fn seize(&mut self, slot: Slot, peers: &mut Peers) -> Incarnation {
         let session = self.holders.at(slot).life.session;
-        self.forget(slot);
+        self.evict(slot, peers);
         self.reshare();
         session
     }

@@ -190,6 +190,12 @@ impl Resource {
         self.holders.at(slot).account().charge() == Amount::ZERO
     }
 
+    /// When what the holder at `slot` was told on its stream is to be renewed; if it was told nothing, when it is to be heard of.
+    pub(crate) fn renew_by(&self, slot: Slot, cx: CallContext<'_>) -> Time {
+        let length = self.pusher.listeners().told(slot).map_or(self.terms.lease_length, |told| told.length);
+        self.holders.at(slot).last.basis + self.terms.renewal_interval(length, cx.config.drift)
+    }
+
     /// Where the holder at `slot` stands among those who listen.
     pub(super) fn rank(&mut self, slot: Slot) {
         // With nobody to stand among, as where all ask without a stream.
@@ -250,7 +256,7 @@ impl Resource {
         }
         let due = self.target_bound(now, slot).at_most(most, BoundBy::OthersOut);
         let Some(grant) = self.tell(now, slot, due, cx) else { return false };
-        peers.grant(peer, grant);
+        peers.grant(peer, grant, self.renew_by(slot, cx));
         true
     }
 

@@ -93,7 +93,7 @@ pub struct HolderStatus {
     pub subclients: u64,
     /// When the last of what it is charged for ends, in seconds from now.
     pub ends_in_seconds: f64,
-    /// When it was last heard of, in seconds ago.
+    /// When it was last heard of, in seconds ago: in a report, or a heartbeat that renewed it.
     pub heard_seconds_ago: f64,
     /// Whether another life of the same id has appeared since.
     pub superseded: bool,

@@ -4,6 +4,10 @@
 //! those that wait only the latest counts: it says all that those before it said. And after each one the next begins no sooner
 //! than by what that one cost, so that nobody has more than a small part of a processor, however fast he sends. A client beats
 //! a few times in a lease, and never waits for it.
+//!
+//! The interval of heartbeats follows from all templates of a node, and what is granted on one stream may last for much longer:
+//! so a heartbeat is only answered where the next one comes early enough to renew everything, and costs the same however much is
+//! held.
 
 use std::time::Duration;
 
@@ -26,6 +30,10 @@ pub(crate) struct Beats {
     paid_at: Time,
     /// The one that is being answered; absent also for those that are answered in one step.
     pub(crate) run: Option<Box<BeatRun>>,
+    /// When everything on the stream is to be renewed; at once before that was done.
+    renew_by: Time,
+    /// The round in which that was done.
+    round: u32,
 }
 
 /// A heartbeat that is being answered, a slice of its resources at a time.
@@ -42,6 +50,10 @@ pub(crate) struct BeatRun {
     pub(crate) granted: SmallVec<[ResourceId; 1]>,
     /// All have been heard, and those that were not granted anew are granted now.
     pub(crate) grants_rest: bool,
+    /// When the first of those that it has come to is to be renewed again.
+    pub(crate) renew_by: Time,
+    /// The round in which it began.
+    round: u32,
 }
 
 /// The time for which another heartbeat waits, for each resource: some ten times as long as it takes.
@@ -77,6 +89,25 @@ impl Beats {
         self.latest.take()
     }
 
+    /// Whether it is enough in `round` to renew everything with the one after `beat`, which comes after `interval`. Nothing of what
+    /// was renewed in an earlier round is as it was.
+    pub(crate) fn may_rest(&self, beat: Beat, interval: Duration, round: u32) -> bool {
+        self.round == round && beat.at + interval < self.renew_by
+    }
+
+    /// `run` has renewed everything.
+    pub(crate) fn renewed(&mut self, run: &BeatRun) {
+        (self.renew_by, self.round) = (run.renew_by, run.round);
+    }
+
+    /// Something was granted that is to be renewed by then.
+    pub(crate) fn renew_no_later(&mut self, than: Time) {
+        self.renew_by = self.renew_by.min(than);
+        if let Some(run) = &mut self.run {
+            run.renew_by = run.renew_by.min(than);
+        }
+    }
+
     /// Whether another one waits than `beat`.
     pub(crate) fn is_another_waiting(&self, beat: Beat) -> bool {
         self.latest.is_some_and(|latest| latest != beat)
@@ -86,8 +117,17 @@ impl Beats {
 // === impl BeatRun ===
 
 impl BeatRun {
-    pub(crate) fn new(beat: Beat, is_busy: bool) -> BeatRun {
-        BeatRun { beat, is_busy, after: None, all: true, granted: SmallVec::new(), grants_rest: false }
+    pub(crate) fn new(beat: Beat, is_busy: bool, round: u32) -> BeatRun {
+        BeatRun {
+            beat,
+            is_busy,
+            after: None,
+            all: true,
+            granted: SmallVec::new(),
+            grants_rest: false,
+            renew_by: Time::MAX,
+            round,
+        }
     }
 }
 
@@ -126,6 +166,26 @@ mod tests {
         }
         // One in 0.4 s, and what is free at first; as many as came took 11 ms each before.
         assert_eq!(begun, 26);
+    }
+
+    #[test]
+    fn what_is_granted_while_all_is_renewed_counts_as_well() {
+        let (mut beats, second) = (Beats::default(), Duration::from_secs(1));
+        let renewed = |beats: &mut Beats, renew_by, round| {
+            beats.renewed(&BeatRun { renew_by, ..BeatRun::new(beat(1, 0), false, round) });
+        };
+        assert!(!beats.may_rest(beat(1, 0), second, 0), "nothing was renewed");
+        renewed(&mut beats, at(3_000_001), 0);
+        assert!(beats.may_rest(beat(2, 2_000_000), second, 0));
+        assert!(!beats.may_rest(beat(2, 2_000_001), second, 0), "the next would be too late");
+        assert!(!beats.may_rest(beat(2, 2_000_000), second, 1), "other templates are in force");
+        beats.run = Some(Box::new(BeatRun::new(beat(3, 2_500_000), false, 1)));
+        beats.renew_no_later(at(5_000_000));
+        let run = beats.run.take().expect("it runs");
+        assert_eq!(run.renew_by, at(5_000_000));
+        assert!(!beats.may_rest(beat(4, 2_500_000), second, 1), "it is not over");
+        beats.renewed(&run);
+        assert!(beats.may_rest(beat(4, 3_500_000), second, 1));
     }
 
     #[test]

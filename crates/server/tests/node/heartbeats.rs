@@ -6,7 +6,7 @@ use std::time::Duration;
 use lessor_proto::message::{Ask, Band, Down, Hello, HolderKind, Report, StreamReport, Up};
 use lessor_proto::{Amount, Epoch, Incarnation, ReportId, ResourceId, Time};
 use lessor_server::node::{Node, NodeConfig, Output, Peer, StatusQuery};
-use lessor_server::repository::Template;
+use lessor_server::repository::{Glob, Kind, Repository, Template};
 
 use super::holders::{client, repository, template};
 
@@ -20,6 +20,8 @@ const SLICES: usize = (MANY - 1) / 256;
 /// The time for which a slow reader takes nothing.
 const MOMENT: Duration = Duration::from_millis(200);
 const LEASE: Duration = Duration::from_secs(60);
+/// The longest interval of heartbeats.
+const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// A node, and the time.
 struct Hall {
@@ -41,11 +43,12 @@ fn wants(resource: usize, amount: f64) -> Report {
 impl Hall {
     fn new() -> Hall {
         let template = Template { lease_length: LEASE, learning: Duration::ZERO, ..template(100.0) };
-        Hall {
-            now: Time::ZERO,
-            node: Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), repository(template)),
-            looks: 0,
-        }
+        Hall::of(repository(template))
+    }
+
+    fn of(repository: Repository) -> Hall {
+        let node = Node::new(Time::ZERO, NodeConfig::new("root", Epoch(1)), repository);
+        Hall { now: Time::ZERO, node, looks: 0 }
     }
 
     /// A stream that wants so much of each of so many resources, and has been granted it.
@@ -75,6 +78,23 @@ impl Hall {
 
     fn beat(&mut self, peer: Peer, id: u64) {
         self.report(peer, id, Vec::new());
+    }
+
+    /// Heartbeats from `first` on, one each ten seconds, each of which is answered with one message. Returns those that renew
+    /// everything.
+    fn beats(&mut self, peer: Peer, first: u64, number: u64) -> Vec<u64> {
+        let mut renewed = Vec::new();
+        for id in first..first + number {
+            let said = self.wait(HEARTBEAT);
+            assert!(said.is_empty(), "{said:?}");
+            self.beat(peer, id);
+            let said = self.all();
+            let renewals = renewals(&said, peer);
+            let is_empty = |down: &Down| matches!(down, Down::Grants(grants) if grants.is_empty());
+            assert!(said.len() == 1 && (renewals == [id] || is_empty(&said[0].1)), "{said:?}");
+            renewed.extend(renewals);
+        }
+        renewed
     }
 
     /// A stream is answered something, and does not take it.
@@ -187,6 +207,65 @@ fn heartbeats_in_slices_keep_every_lease_and_nothing_else_does() {
     assert_eq!((hall.leased(0), hall.leased(MANY - 1)), (ten, ten));
     hall.wait(LEASE * 2);
     assert_eq!((hall.leased(0), hall.leased(MANY - 1)), (Amount::ZERO, Amount::ZERO));
+}
+
+/// A template of leases that are renewed once in three, or once in five heartbeats: that of a window has little beyond it.
+fn lasting(window: Option<Duration>) -> Template {
+    let minute = Duration::from_secs(60);
+    let lease_length = if window.is_some() { minute * 64 } else { minute * 7 };
+    let kind = if window.is_some() { Kind::Gauge } else { Kind::Rate };
+    let learning = lease_length;
+    Template { kind, window, lease_length, refresh_interval: minute, learning, ..template(100.0) }
+}
+
+#[test]
+fn what_lasts_for_long_is_renewed_as_often_as_it_must_be() {
+    let hour = Duration::from_secs(3_600);
+    // 240 s less the 36 by which clocks may err are 204, a sixth of which is 34.
+    for (window, renewed) in [(None, vec![2, 7, 12, 17]), (Some(hour), vec![2, 5, 8, 11, 14, 17, 20])] {
+        let mut hall =
+            Hall::of(Repository::new(vec![lasting(window)]).expect("a template that holds together"));
+        hall.wait(hour * 2);
+        let hello = Hello::new(HolderKind::Client, client("large"), Incarnation(7));
+        let large = hall.node.connect(hall.now, hello);
+        // Whoever keeps to windows says what it wants besides, if nobody else does.
+        let besides = window.map(|_| Band { priority: Band::RESERVE, subclients: 1, wants: 0.0 });
+        let mut reports: Vec<_> = (0..MANY).map(|number| wants(number, 10.0)).collect();
+        reports.iter_mut().for_each(|report| report.bands.extend(besides));
+        hall.report(large, 1, reports);
+        hall.all();
+        assert_eq!(hall.beats(large, 2, 19), renewed, "{window:?}");
+        let ten = Amount::from_units(10);
+        assert_eq!((hall.leased(0), hall.leased(MANY - 1)), (ten, ten));
+        // Between two that renew, a heartbeat costs the same for however many.
+        hall.looks = 0;
+        let next = 2 + 19;
+        assert!(hall.beats(large, next, 1).is_empty());
+        assert_eq!(hall.looks, 0);
+    }
+}
+
+#[test]
+fn what_does_not_last_for_long_is_renewed_with_each_heartbeat() {
+    let short = Template { glob: Glob::new("r999").expect("a glob"), ..template(100.0) };
+    let short =
+        Template { lease_length: LEASE, refresh_interval: HEARTBEAT, learning: Duration::ZERO, ..short };
+    let mut hall = Hall::of(Repository::new(vec![short.clone(), lasting(None)]).expect("they hold together"));
+    hall.wait(LEASE * 8);
+    let large = hall.stream("large", FIRST, 10.0);
+    assert_eq!(hall.beats(large, 2, 6), [2, 7]);
+    hall.report(large, 8, vec![wants(LAST, 10.0)]);
+    hall.all();
+    assert_eq!(hall.beats(large, 9, 3), [9, 10, 11]);
+    hall.give_back(large, LAST);
+    hall.all();
+    assert_eq!(hall.beats(large, 13, 6), [13, 18]);
+
+    // Other templates are in force.
+    let sooner = Template { refresh_interval: HEARTBEAT, ..lasting(None) };
+    hall.node.reload(hall.now, Repository::new(vec![short, sooner]).expect("they hold together"));
+    hall.all();
+    assert_eq!(hall.beats(large, 20, 3), [20, 21, 22]);
 }
 
 #[test]

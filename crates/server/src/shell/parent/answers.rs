@@ -40,6 +40,8 @@ impl Answers {
             Event::Down { down: Down::Renewed { basis, .. }, .. } => {
                 self.asked.take_if(|asked| asked.0 <= *basis)
             }
+            // There was nothing to be renewed yet.
+            Event::Down { down: Down::Grants(grants), .. } if grants.is_empty() => self.asked.take(),
             Event::Down { id, down: Down::Welcome(_) } => {
                 let opened = self.opened.take_if(|opened| opened.0 == *id)?;
                 return Some(now.since(opened.1));
@@ -82,6 +84,16 @@ mod tests {
         assert_eq!(answers.hear(at(7), &renewed(3)), None);
         assert_eq!(answers.hear(at(9), &renewed(5)), Some(Duration::from_millis(9)));
         assert_eq!(answers.hear(at(9), &renewed(5)), None, "once");
+    }
+
+    #[test]
+    fn a_heartbeat_is_answered_where_nothing_is_to_be_renewed() {
+        let mut answers = Answers::default();
+        answers.send(at(0), &heartbeat(4));
+        let empty = Event::Down { id: 1, down: Down::Grants(Vec::new()) };
+        assert_eq!(answers.hear(at(3), &empty), Some(Duration::from_millis(3)));
+        answers.send(at(5), &heartbeat(5));
+        assert_eq!(answers.hear(at(9), &renewed(5)), Some(Duration::from_millis(4)));
     }
 
     #[test]
