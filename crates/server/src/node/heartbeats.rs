@@ -95,7 +95,7 @@ impl Node {
         }
         let (resources, is_busy) = (stream.attached.len(), stream.is_busy());
         let may_rest = stream.beats.may_rest(beat, self.streams.heartbeat, round);
-        if may_rest || resources > 0 && !self.config.rules.keep(Rule::RenewedInTime) {
+        if resources > 0 && (may_rest || !self.config.rules.keep(Rule::RenewedInTime)) {
             stream.beats.begin(now, 0);
             if is_busy {
                 return self.streams.peers.note_heartbeat(peer, beat);
