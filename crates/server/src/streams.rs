@@ -66,6 +66,7 @@ pub(crate) struct Peers {
     features: Features,
     /// The streams of holders that know fewer than this version does.
     older: usize,
+    /// The round of renewals.
     round: u32,
     rules: Rules,
 }

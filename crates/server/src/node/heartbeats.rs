@@ -78,8 +78,8 @@ impl Heartbeats {
 // === impl Node ===
 
 impl Node {
-    /// The holder at the other end keeps what it has. Everything granted on the stream is renewed, either by one message
-    /// for all of it, or by a grant for what has to be granted anew. The message would be believed of a lease that cannot
+    /// The holder at the other end keeps what it has. Everything granted on the stream is renewed if that is due, either by one
+    /// message for all of it, or by a grant for what has to be granted anew. The message would be believed of a lease that cannot
     /// be renewed now and has not ended; where there is one, all others are granted anew.
     pub(super) fn on_heartbeat(&mut self, now: Time, peer: Peer, beat: Beat) {
         let round = self.streams.peers.round();
@@ -174,7 +174,7 @@ impl Node {
         HeartbeatStep::Over
     }
 
-    /// Without grants it still has to be heard that somebody is there.
+    /// Says nothing but that somebody is there.
     fn only_answer(&mut self, peer: Peer) {
         self.streams.peers.say(peer, Down::Grants(Vec::new()));
     }

@@ -269,6 +269,21 @@ fn what_does_not_last_for_long_is_renewed_with_each_heartbeat() {
 }
 
 #[test]
+fn whoever_was_evicted_hears_of_it_with_the_next_heartbeat() {
+    let mut hall = Hall::of(repository(lasting(None)));
+    let config = NodeConfig { clients_per_resource: 1, ..NodeConfig::new("root", Epoch(1)) };
+    hall.node = Node::new(Time::ZERO, config, repository(lasting(None)));
+    hall.wait(LEASE * 8);
+    let idle = hall.stream("idle", 1, 0.0);
+    assert_eq!(hall.beats(idle, 2, 2), [2]);
+    hall.stream("other", 1, 10.0);
+    assert_eq!((hall.leased(0), hall.node.streams()), (Amount::from_units(10), 2));
+    hall.beat(idle, 4);
+    assert!(hall.all().is_empty());
+    assert_eq!(hall.node.streams(), 1, "it has to say everything anew");
+}
+
+#[test]
 fn a_stream_that_goes_in_the_middle_leaves_nothing_to_do() {
     let mut hall = Hall::new();
     let large = hall.stream("large", MANY, 10.0);

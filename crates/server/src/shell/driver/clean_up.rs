@@ -13,8 +13,9 @@ use tracing::warn;
 use super::{Driver, HoldKind, Unanswered};
 use crate::node::Node;
 
-/// The interval at which some resources are gone over: all where there are no more than so many.
+/// The time between two turns.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// Resources that are gone over in a turn: all where there are no more.
 const OF_A_TURN: usize = 40 * AT_ONCE;
 /// Resources that are gone over under the lock at once.
 const AT_ONCE: usize = 256;
@@ -48,7 +49,7 @@ impl CleanUp {
 // === impl Driver ===
 
 impl Driver {
-    /// Gives back the memory of what has ended, once a second until stopped.
+    /// Gives back the memory of what has ended, a turn each second until stopped.
     pub(crate) async fn clean_up(self: Arc<Driver>, mut stopped: watch::Receiver<bool>) {
         let mut timer = tokio::time::interval(INTERVAL);
         timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -95,8 +96,8 @@ mod tests {
             let before = passed;
             loop {
                 passed = resources.min(passed + AT_ONCE);
-                let last = (passed < resources).then(|| ResourceId::new(format!("r{passed}"), 256).unwrap());
-                if !round.went_on(last) {
+                let last = ResourceId::new(format!("r{passed}"), 256).expect("a name");
+                if !round.went_on((passed < resources).then_some(last)) {
                     break;
                 }
             }
